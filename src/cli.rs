@@ -1,4 +1,4 @@
-//! The arguments of the command line and what they call.
+//! The arguments of the command line and the commands behind them.
 
 mod catalogue;
 mod cpu;
@@ -24,8 +24,8 @@ use std::path::PathBuf;
 /// A deterministic simulator of federated learning under client selection, with exact regret against a genie.
 ///
 /// Exit codes: 0 good; 1 a check failed (verify found a difference or a missing run, a claim got an unexpected verdict,
-/// a file of a result folder is not what was written); 2 bad usage or bad input; 3 a run failed, or the disk or
-/// standard output is full; 4 a defect of FedGenie; 129, 130 and 143 interrupted (SIGHUP, Ctrl-C, SIGTERM).
+/// a file of a result folder was changed); 2 bad usage or bad input; 3 a run failed, or the disk or standard output is
+/// full; 4 a defect of FedGenie; 129, 130 and 143 interrupted (SIGHUP, Ctrl-C, SIGTERM).
 #[derive(Debug, Parser)]
 #[command(name = "fedgenie", version, arg_required_else_help = true)]
 pub struct Arguments {
@@ -41,14 +41,14 @@ enum Command {
     Verify(VerifyArguments),
     /// Makes a report of one or several result folders: a page for a browser, figures for a paper, or their data.
     Report(ReportArguments),
-    /// Compares two result folders: what differs in their scenarios, then in their results, with intervals.
+    /// Compares two result folders: differences of their scenarios, then of their results, with intervals.
     Diff(DiffArguments),
     /// Writes runs, rounds and comparisons of result folders as tidy tables for a data frame.
     Export(ExportArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),
     /// Lists everything that a scenario can name: policies, laws, tasks, data, models, protocols, sections and more;
-    /// `list cpu` says what was detected of the processor.
+    /// `list cpu` shows the detected processor.
     List {
         /// Only this kind.
         kind: Option<String>,
@@ -173,7 +173,7 @@ struct ReportArguments {
     /// Puts the legends of svg and pdf figures below their plots.
     #[arg(long)]
     legend_below: bool,
-    /// Takes files that are not what was written as they are, and names them among the warnings.
+    /// Accepts changed files as they are, and names them among the warnings.
     #[arg(long)]
     allow_changed: bool,
 }
@@ -186,10 +186,10 @@ struct ExportArguments {
     /// The form of the tables: csv or parquet.
     #[arg(long, value_name = "FORMAT")]
     to: String,
-    /// The folder for the tables runs, rounds and comparisons, none of which may be there; by default export.
+    /// The folder for the tables runs, rounds and comparisons; none of these may exist there. By default export.
     #[arg(long, short, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Takes files that are not what was written as they are, and names them in the column `changed`.
+    /// Accepts changed files as they are, and names them in the column `changed`.
     #[arg(long)]
     allow_changed: bool,
 }
@@ -205,7 +205,7 @@ struct DiffArguments {
     /// Prints the differences as one JSON document.
     #[arg(long)]
     json: bool,
-    /// Takes files that are not what was written as they are, and names them.
+    /// Accepts changed files as they are, and names them.
     #[arg(long)]
     allow_changed: bool,
 }
@@ -232,7 +232,7 @@ struct VerifyArguments {
 struct ValidateArguments {
     /// Names of the claims to test; by default all.
     names: Vec<String>,
-    /// Uses a small budget, about a minute for all claims: it shows that everything works, not what holds.
+    /// Uses a small budget, about a minute for all claims: it shows that everything works, and decides nothing.
     #[arg(long)]
     smoke: bool,
     /// The folder of claims; by default validation/claims.
@@ -299,13 +299,13 @@ fn no_number(option: &str, written: &str, (least, most): (usize, usize)) -> Erro
     Error::Usage(format!("found --{option} {written}; expected a whole number from {least} to {most}"))
 }
 
-/// The threads that a command was given; as many as there are cores if none are said.
+/// The threads of a command; as many as there are cores by default.
 fn threads_of(written: Option<&str>) -> Result<Threads, Error> {
     let Some(written) = written else { return Threads::new(0) };
     Threads::new(written.parse().map_err(|_| no_number("threads", written, (0, limits::THREADS)))?)
 }
 
-/// Says what is to be known about a result folder, and what can be done.
+/// Prints a notice about a result folder, and its remedy.
 fn tell(notice: &Notice) {
     say(&format!("fedgenie: warning: {}", message(&notice.advice())));
 }
@@ -328,18 +328,18 @@ fn paragraph(lines: &[String]) -> String {
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-/// Why a result could not be printed; none if nobody reads it.
+/// The error of a result that could not be printed; `None` if its reader has gone.
 fn printed(source: std::io::Error) -> Option<Error> {
     let is_closed = source.kind() == std::io::ErrorKind::BrokenPipe;
     (!is_closed).then(|| Error::Write { path: PathBuf::from("standard output"), source })
 }
 
-/// Writes lines to standard error, without what a terminal would obey. If that is full there is nobody to tell.
+/// Writes lines to standard error, without terminal controls. If that fails, nothing more can be done.
 pub fn say(text: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", escaped_lines(text)).as_bytes());
 }
 
-/// Reads the arguments; what is printed in the place of a command (help, version, what is wrong) gives the exit code.
+/// Reads the arguments; text printed in the place of a command (help, version, errors) gives the exit code.
 ///
 /// # Errors
 /// If help or version cannot be printed.

@@ -2,7 +2,7 @@
 //!
 //! # A tour
 //!
-//! A scenario describes clients, what they learn, when rounds close, and the policies that select clients. An
+//! A scenario describes clients, their task, when rounds close, and the policies that select clients. An
 //! [`Experiment`](experiment::Experiment) carries out policies × seeds × points of a sweep. A policy of your own takes
 //! part like any other:
 //!
@@ -68,7 +68,7 @@
 //! | read result folders | [`experiment::stored::Reader`] |
 //! | write a policy | [`policy::Policy`]; `examples/custom_policy.rs` |
 //! | write a task | [`task::Task`], [`task::TaskSettings`], `Experiment::set_task` |
-//! | declare what a task measures | [`metric::Measure`]; [`formulas`] has those of tasks here |
+//! | declare a task's measures | [`metric::Measure`]; [`formulas`] has those of tasks here |
 //! | write a rule of clusters | [`clusters::ClusterPolicy`], `Experiment::set_clusters` |
 //! | play a run round by round | [`world::World`], [`run::Run`], [`recorder::Sink`] |
 //! | compute rewards, genies, regret | [`oracle`] |
@@ -88,9 +88,9 @@ pub use fedgenie_simulator::{clusters, metrics, policy, population, protocol, re
 #[cfg(feature = "validation")]
 pub use fedgenie_validation as validation;
 
-/// Saving and loading what components remember.
+/// Saving and loading the memory of components.
 pub mod state {
     pub use fedgenie_core::state::*;
-    // In place of the derive of `fedgenie_core`: what it writes names this crate.
+    // Instead of the derive of `fedgenie_core`: its output names this crate.
     pub use fedgenie_derive::StatefulOfFacade as Stateful;
 }

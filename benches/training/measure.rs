@@ -1,4 +1,4 @@
-//! What all cases share: how time is taken, and who trains on what.
+//! Shared by all cases: timing, and the clients' jobs.
 
 use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::trainer::{LocalTraining, OptimizerConfig, TrainingJob};

@@ -148,8 +148,8 @@ impl Case {
         }
     }
 
-    /// Seconds in which ten clusters' models are evaluated on all threads, and eleven passes of one of their networks:
-    /// what an assignment that compares losses does, and the least it can do. None without networks of clusters.
+    /// Seconds of the evaluation of ten clusters' models on all threads, and of eleven passes of one of their networks:
+    /// the work of an assignment that compares losses, and its lower limit. `None` without networks of clusters.
     pub fn evaluate_clusters(&self) -> Option<[Seconds; 2]> {
         const COUNT: usize = 2_048;
         const CLUSTERS: usize = 10;

@@ -1,4 +1,4 @@
-//! Works out which build of FedGenie this is; `src/experiment/build_id.rs` has the definition.
+//! Works out the id of this build of FedGenie; `src/experiment/build_id.rs` has the definition.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -27,10 +27,10 @@ fn main() -> io::Result<()> {
         println!("cargo:rerun-if-changed={folder}/src");
     }
     files.sort();
-    // A crate that was published on its own has neither neighbours nor lock file: there its version says it all.
+    // A crate published on its own has neither neighbours nor lock file: its version identifies it.
     for file in files.iter().filter(|file| here.join(file).is_file()) {
         println!("cargo:rerun-if-changed={file}");
-        // As lines end where git keeps them.
+        // Line ends as git stores them.
         let mut contents = fs::read(here.join(file))?;
         contents.retain(|&byte| byte != b'\r');
         add(file, &contents);
@@ -39,7 +39,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Adds the files below a folder, as far as it is there.
+/// Adds the files below a folder, if it exists.
 fn sources(here: &Path, folder: &str, files: &mut Vec<String>) -> io::Result<()> {
     for entry in fs::read_dir(here.join(folder)).into_iter().flatten() {
         let entry = entry?;

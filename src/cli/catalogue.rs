@@ -7,7 +7,7 @@ use fedgenie::scenario::catalogue::{Component, components};
 use fedgenie::scenario::names::{nearest, unknown_name};
 use fedgenie::text;
 
-/// Fails if nothing is of a kind, and it is none of the other words that are understood in its place.
+/// Fails if `kind` is neither a kind of component nor one of the `others`.
 fn check_kind(kind: &str, components: &[Component], others: &[&'static str]) -> Result<(), Error> {
     let mut kinds: Vec<&str> = components.iter().map(|component| component.kind).collect();
     kinds.dedup();

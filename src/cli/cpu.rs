@@ -1,4 +1,4 @@
-//! `fedgenie list cpu`: what was detected of the processor, and the path that training takes.
+//! `fedgenie list cpu`: the detected processor, and the path that training takes.
 
 use fedgenie::experiment::cpu::Cpu;
 use fedgenie::lanes::{Path, features_of_paths};
@@ -12,11 +12,10 @@ pub fn list() -> String {
         let needs: Vec<&str> = features.iter().map(|&(name, _)| name).collect();
         let what = match (features.is_empty(), missing.is_empty()) {
             (true, _) if taken.has_fma() && features_of_paths().len() == 1 => {
-                "what every processor of its kind has".to_owned()
+                "features of every processor of its kind".to_owned()
             }
-            (true, _) => {
-                "what every processor of its kind has, without a fused multiply-add: about 50 times slower".to_owned()
-            }
+            (true, _) => "features of every processor of its kind, without a fused multiply-add: about 50 times slower"
+                .to_owned(),
             (false, true) => format!("detected: {}", needs.join(", ")),
             (false, false) => format!("not there: lacks {}", missing.join(", ")),
         };
@@ -26,7 +25,7 @@ pub fn list() -> String {
     text
 }
 
-/// What a person should know before networks are trained on a path.
+/// The warning before networks are trained on a path.
 pub fn warning(path: Path) -> Option<String> {
     (!path.has_fma()).then(|| {
         format!(

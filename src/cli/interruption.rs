@@ -1,9 +1,9 @@
 //! Ctrl-C, SIGTERM and SIGHUP during `fedgenie run`.
 //!
-//! At the first signal no run is begun any more, and those under way end with their round and are saved; complete runs
-//! are kept. The second one ends the process at once, which loses no complete run either, and of the others what came
-//! after their last checkpoint; so does the first one before any run has begun. When all runs are complete, the first
-//! one leaves out the report, or lets it be finished, and says which command makes it. On systems without these
+//! At the first signal no further run begins, and running ones end with their round and are saved; complete runs are
+//! kept. The second signal ends the process at once, as does the first one before any run has begun: complete runs
+//! stay, and the others lose the rounds after their last checkpoint. When all runs are complete, the first signal
+//! leaves out the report, or lets it be finished, and prints the command that makes it. On systems without these
 //! signals the process just ends.
 
 use super::progress::Show;
@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a shell adds to the number of the signal that ended a process.
+/// The number that a shell adds to the signal that ended a process.
 const SIGNALLED: i32 = 128;
 
-/// What a command is at when a signal comes.
+/// The stage of a command when a signal comes.
 #[derive(Clone)]
 #[cfg_attr(not(unix), expect(dead_code, reason = "only signals ask, and there are none"))]
 enum Stage {
     /// Before its first run.
     Before,
-    /// Its runs, which are stopped, and how this is said.
+    /// Its runs, which a signal stops, and the display for messages.
     Runs(Arc<Threads>, Arc<Show>),
     /// All runs are complete; their summary and report are written into this folder.
     Writing(PathBuf),
@@ -88,7 +88,7 @@ impl Interruption {
         *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Runs(threads, progress);
     }
 
-    /// From here on a signal finds all runs complete, and what is written of them in a folder.
+    /// From here on a signal finds all runs complete, and their results being written into a folder.
     pub fn writing_begins(&self, folder: &Path) {
         *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Writing(folder.to_owned());
     }
@@ -109,17 +109,17 @@ fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// Has a file that grows beyond what the user allows (`ulimit -f`) be an error like that of a full disk, and not the
+/// Turns a file that grows beyond the user's limit (`ulimit -f`) into an error like that of a full disk, instead of the
 /// end of the process.
 pub fn outlive_limits_of_files() {
     #[cfg(unix)]
     {
-        // The handler does nothing that anybody looks at: that it is there is enough. Without it nothing is worse.
+        // Installing the handler is enough; it does nothing. Without it nothing is worse.
         let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     }
 }
 
-/// What a user can do whose runs are all complete, and whose report is not.
+/// The remedy for a user whose runs are all complete without a report.
 #[cfg(unix)]
 fn remedy(folder: &Path, how_to_resume: &str) -> String {
     match below::is_there(folder, MANIFEST_FILE) {

@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// A scenario that runs as it is and names what a user may change.
+/// A scenario that runs as it is and names settings to change.
 const TEMPLATE: &str = include_str!("new.toml");
 
 /// The same for a scenario in which clients learn.

@@ -24,7 +24,7 @@ pub enum Show {
 }
 
 impl Show {
-    /// The right way for where standard error goes.
+    /// The right way for the destination of standard error.
     pub fn new(quiet: bool, runs: usize) -> Self {
         if quiet {
             return Self::Nothing;

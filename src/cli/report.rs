@@ -13,7 +13,7 @@ use fedgenie::text::{self, message};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-/// What is written beside a page: figures, tables, or both.
+/// The files beside a page: figures, tables, or both.
 type Parts = (Option<FigureFormat>, Option<TableFormat>);
 
 pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {

@@ -97,7 +97,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
         concluded => concluded?,
     };
-    // Where the table goes elsewhere than to a person they are said here as well.
+    // Where no person reads the table, warnings are printed here as well.
     if arguments.json || !std::io::stdout().is_terminal() {
         for warning in warnings(&summary) {
             say(&format!("fedgenie: warning: {}", message(&warning)));
@@ -155,14 +155,14 @@ fn say_left_out(experiment: &Experiment, summary: &Summary, folder: &std::path::
     }
 }
 
-/// Says that a file cannot be written, what is kept, and how to go on, in one sentence. Returns the exit code.
+/// Reports in one sentence that a file cannot be written, which runs are kept, and how to go on. Returns the exit code.
 fn full_output(error: &Error, kept: &str) -> u8 {
     let (why, how) = (message(&error.to_string()), resumption(std::env::args_os()));
     say(&format!("fedgenie: error: {why}; {kept}, and `{how}` makes the rest"));
     error.exit_code()
 }
 
-/// What the arguments change of the scenario.
+/// The arguments' changes to the scenario.
 fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
     let mut set = Vec::new();
     for pair in &arguments.set {
@@ -180,7 +180,7 @@ fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
     Ok(Overrides { set, seeds, reference, data, allow_paths })
 }
 
-/// What becomes of an experiment that the folder holds.
+/// The treatment of an experiment that the folder holds.
 const fn what_becomes(arguments: &RunArguments) -> Becomes {
     match (arguments.overwrite, arguments.resume || arguments.shard.is_some()) {
         (true, _) => Becomes::Overwrite,
@@ -189,7 +189,7 @@ const fn what_becomes(arguments: &RunArguments) -> Becomes {
     }
 }
 
-/// What a folder holds of the runs that are asked for.
+/// The state in a folder of the requested runs.
 #[derive(Default)]
 struct Earlier {
     complete: Vec<RunSummary>,
@@ -199,10 +199,10 @@ struct Earlier {
     damaged: Vec<String>,
 }
 
-/// Looks at what the folder holds of an experiment that is to be continued; what is complete is taken out of `runs`.
+/// Looks for runs in the folder of an experiment to continue; complete ones are taken out of `runs`.
 ///
 /// # Errors
-/// If runs are of another build, and the user has not said what is to become of them.
+/// If runs are of another build, and the user has not chosen how to treat them.
 fn earlier(arguments: &RunArguments, experiment: &Experiment, runs: &mut Vec<RunId>) -> Result<Earlier, Error> {
     let mut earlier = Earlier::default();
     let (Some(folder), Becomes::Resume) = (&arguments.out, what_becomes(arguments)) else { return Ok(earlier) };
@@ -273,7 +273,7 @@ fn say_taken_over(looked: Vec<LookedAt>, complete: &mut Vec<RunSummary>, repeate
     again
 }
 
-/// What an interrupted user can do.
+/// The way to resume after an interruption.
 fn how_to_resume(arguments: &RunArguments) -> String {
     match arguments.out {
         Some(_) => format!("fedgenie: to make the others:\n{}", resumption(std::env::args_os())),

@@ -16,7 +16,7 @@ use std::process::Command;
 
 /// Where the claims of FedGenie's sources are, seen from their root.
 const CLAIMS: &str = "validation/claims";
-/// What the file with tables and explanations is called.
+/// The name of the file with tables and explanations.
 const RESULTS: &str = "RESULTS.md";
 
 pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
@@ -27,7 +27,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
         claims.into_iter().partition(|claim| claim.runs_among(&arguments.names));
     let not_run: Vec<NotRun> = others.iter().map(NotRun::of).collect();
     let threads = threads_of(arguments.threads.as_deref())?;
-    // Before the first run: what is written is about what was there when it began.
+    // Before the first run: provenance describes the state at the beginning.
     let provenance = Provenance {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: commit(&folder),
@@ -72,7 +72,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
         }
         print(&text)?;
     }
-    // Only all claims with the full budget are what the checked-in file is about.
+    // The checked-in file covers only all claims with the full budget.
     let is_whole = arguments.names.is_empty() && budget == Budget::Full;
     if is_whole && (files.is_empty() || kept.is_some()) {
         files.push(folder.with_file_name(RESULTS));

@@ -115,7 +115,7 @@ fn bombs_of_gzip() {
     let place = Workplace::with(&flash);
     let says = "of memory, and";
     packed(&place.path("trace"), ["{\"a\": [[0, 1]", ",[0,1]", "]}"], 30_000_000);
-    refused_within(512, &place, &[], &["trace: what it holds would take about", says]);
+    refused_within(512, &place, &[], &["trace: its contents would take about", says]);
     let speeds =
         "uplink = { table = { file = \"trace\", format = \"flash-speeds\", column = \"up\", unit = \"kbit/s\" } }";
     let device = format!("[population.device]\nsamples_per_second = 10\ndownlink = \"1 Mbit/s\"\n{speeds}\n\n");
@@ -130,14 +130,14 @@ fn bombs_of_gzip() {
     let size = "data_size = { table = { file = \"trace\", column = \"n\" } }";
     let place = Workplace::with(&changed(PLAIN, "clients = 5", &format!("clients = 5\n{size}")));
     packed(&place.path("trace"), ["n\n", "1\n", ""], 30_000_000);
-    refused_within(512, &place, &[], &["trace: what it holds would take about", says]);
+    refused_within(512, &place, &[], &["trace: its contents would take about", says]);
     let csv = format!(
         "{PLAIN}[task.softmax-regression]\ndata = {{ csv = {{ train = \"trace\", test_fraction = 0.5, label = \"n\" }} }}\n\
          [training]\nbatch = 4\noptimizer = {{ sgd = {{ lr = 0.1 }} }}\n"
     );
     let place = Workplace::with(&csv);
     packed(&place.path("trace"), ["n,m\n", "1,2\n", ""], 30_000_000);
-    refused_within(512, &place, &[], &["trace: what it holds would take about", says]);
+    refused_within(512, &place, &[], &["trace: its contents would take about", says]);
 }
 
 #[test]
@@ -149,12 +149,12 @@ fn traces_of_more_devices_than_memory() {
     };
     let place = Workplace::with(&(PLAIN.to_owned() + TRACE));
     rows(&place.path("trace"), "client,start_s,end_s\n", &|device| format!("{device},0,1\n"));
-    refused_within(512, &place, &[], &["trace: what it holds would take about"]);
+    refused_within(512, &place, &[], &["trace: its contents would take about"]);
     let place = Workplace::with(&(PLAIN.to_owned() + TRACE + "format = \"flhetbench\"\nwindows = \"windows\"\n"));
     place.write("trace", "device,start_s,end_s\n");
     let head = "device,valid,trace_start_s,trace_end_s,n_intervals\n";
     rows(&place.path("windows"), head, &|device| format!("{device},1,0,9,0\n"));
-    refused_within(512, &place, &[], &["windows: what it holds would take about"]);
+    refused_within(512, &place, &[], &["windows: its contents would take about"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Catalogues: what the components of each folder are called, and where they are documented.
+//! Catalogues: names of the components of each folder, and their documentation.
 //!
 //! A kind of component (policy, partition, model, …) is an enum whose variants a scenario chooses from.
 //! [`components!`](crate::components) declares such an enum from one line for each component: its name, its parameters,
@@ -27,14 +27,13 @@ use serde_json::Value;
 /// The components of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Catalogue {
-    /// The kind's name: what stands before the slash in `policy/bsfl`.
+    /// The kind's name: the part before the slash in `policy/bsfl`.
     pub kind: &'static str,
-    /// What the JSON schema of scenarios calls the enum of the components.
+    /// Name of the enum of the components in the JSON schema of scenarios.
     pub definition: &'static str,
     /// Components with a documentation of their own.
     pub entries: &'static [Entry],
-    /// Source of the file that documents the other variants of the enum, all of them together; empty where there is
-    /// none.
+    /// Source of the file that documents the other variants of the enum together; empty if there are none.
     pub shared: &'static str,
 }
 
@@ -43,14 +42,14 @@ pub struct Catalogue {
 pub struct Entry {
     /// Its name in scenarios.
     pub name: &'static str,
-    /// One line on what it is; if empty, the first paragraph of its file is used.
+    /// One line that defines it; if empty, the first paragraph of its file is used.
     pub summary: &'static str,
     /// Source of its file, which opens with its documentation.
     pub source: &'static str,
 }
 
 impl Entry {
-    /// One line on what the component is.
+    /// One line that defines the component.
     pub fn summary(&self) -> String {
         match self.summary.trim() {
             "" => first_paragraph(&documentation(self.source)),
@@ -74,7 +73,7 @@ impl Catalogue {
                 continue;
             };
             let Some(entry) = self.entry(name) else { continue };
-            // Of settings that stand here in full, it is the component's description that counts.
+            // For settings inlined here, the component's description counts.
             if let Some(settings) = settings.as_object_mut() {
                 settings.shift_remove("description");
             }
@@ -139,7 +138,7 @@ macro_rules! components {
     };
 }
 
-/// The `//!` lines at the top of a source file, without what only a reader of Rust can use.
+/// The `//!` lines at the top of a source file, without parts for readers of Rust only.
 pub fn documentation(source: &str) -> String {
     let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
     let mut text = String::new();

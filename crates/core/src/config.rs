@@ -1,15 +1,15 @@
-//! Parameters of components: what is said when one does not fit.
+//! Parameters of components: complaints about values that do not fit.
 
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What is wrong with a value of a scenario. The path is relative to the component that complains; those above it put
+/// A fault in a value of a scenario. The path is relative to the component that complains; the components above it put
 /// their own keys before it with [`Complaint::below`], until it begins at the scenario's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// Dotted path of the key; empty for the component as a whole.
     pub path: String,
-    /// What is wrong and what would be right.
+    /// The fault and the remedy.
     pub message: String,
 }
 
@@ -19,7 +19,7 @@ impl Complaint {
         Self { path: path.into(), message: message.into() }
     }
 
-    /// The same complaint, as the component sees it that holds this one at a path of its own.
+    /// The same complaint as seen by the component that holds this one at `path`.
     #[must_use]
     pub fn below(mut self, path: &str) -> Self {
         match (path, self.path.as_str()) {
@@ -45,7 +45,7 @@ impl std::error::Error for Complaint {}
 /// Checks that a parameter lies in a range; NaN lies in none.
 ///
 /// # Errors
-/// The key, what was found and what would be right.
+/// The key, the value found, and the accepted range.
 pub fn check(key: &str, value: f64, range: impl std::ops::RangeBounds<f64>, expected: &str) -> Result<f64, Complaint> {
     if value.is_finite() && range.contains(&value) {
         Ok(value)

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Round`] | rounds of the server, or of the cloud: versions of the global model |
 //! | [`Turn`] | selections of one policy |
-//! | [`JobNumber`] | what the random numbers of a client's job belong to |
+//! | [`JobNumber`] | the random numbers of a client's job |
 //!
 //! Under `synchronous` and its relatives a policy has one turn in each round, and a job has the number of its round.
 //! Under `buffered` a round has many turns, and a client's jobs are counted. Under `hierarchical` an edge server's
@@ -84,8 +84,8 @@ impl fmt::Display for Turn {
     }
 }
 
-/// What the random numbers of a client's job belong to beside the client: the turn in which the client was selected, or
-/// the count of its jobs where a policy chooses one client at a time.
+/// The key of a client's job in random streams, beside the client: the turn in which the client was selected, or the
+/// count of its jobs where a policy chooses one client at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobNumber(pub u32);

@@ -1,4 +1,4 @@
-//! The discrete-event kernel: a virtual clock and two stores of pending events. It knows nothing of learning.
+//! The discrete-event kernel: a virtual clock and two stores of pending events, independent of learning.
 //!
 //! ```text
 //!            schedule, cancel(handle)                 set_timer, clear_timer(id)
@@ -67,7 +67,7 @@ impl PartialOrd for Key {
     }
 }
 
-/// What [`Kernel::next`] hands out.
+/// An event or timer that [`Kernel::next`] hands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occurrence<E, T> {
     /// A scheduled event.
@@ -197,7 +197,7 @@ pub enum Ties {
     /// In the order in which they were scheduled.
     #[default]
     Fifo,
-    /// In an order that only the seed decides, to see what depends on it.
+    /// In an order that only the seed decides, to find results that depend on it.
     Shuffled(u64),
 }
 

@@ -94,8 +94,8 @@ pub trait Law {
     /// E 1/X is finite if and only if κ > 1.
     fn small_value_index(&self) -> f64;
 
-    /// The α below which the moments E X^k are finite, and from which on they are infinite: the mean is infinite for
-    /// α ≤ 1, the variance for α ≤ 2. Infinite if all moments are finite.
+    /// The α such that the moments E X^k are finite for k < α and infinite from there on: the mean is infinite for α ≤
+    /// 1, the variance for α ≤ 2. Infinite if all moments are finite.
     fn tail_index(&self) -> f64 {
         f64::INFINITY
     }
@@ -109,15 +109,15 @@ pub trait Law {
         Self: Sized;
 }
 
-/// A parameter with which no law exists. Nothing was built.
+/// A parameter outside the law's range. Nothing was built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{parameter} is {found}, but must be {expected}")]
 pub struct LawError {
     /// The name of the parameter.
     pub parameter: &'static str,
-    /// What was given.
+    /// The value found.
     pub found: String,
-    /// What would be right.
+    /// The accepted range.
     pub expected: &'static str,
 }
 
@@ -158,12 +158,12 @@ pub struct LawParameter {
     pub name: String,
     /// Its value when left out, if it has one.
     pub default: Option<f64>,
-    /// One line on what it is.
+    /// One line that defines it.
     pub documentation: String,
 }
 
 impl LawEntry {
-    /// The parameters in the order in which the law is documented; none for laws that are made of parts.
+    /// The parameters in the order of the law's documentation; empty for laws that are made of parts.
     pub fn parameters(&self) -> Vec<LawParameter> {
         let schema = (self.schema)();
         let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();

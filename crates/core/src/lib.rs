@@ -1,4 +1,4 @@
-//! Time, random streams, latency laws, event kernel and oracle: the part of FedGenie that knows nothing of learning.
+//! Time, random streams, latency laws, event kernel and oracle: the foundation of FedGenie, independent of learning.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 

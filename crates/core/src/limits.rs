@@ -1,7 +1,7 @@
-//! What is too large: every fixed limit, and what fits into memory.
+//! Limits of size: every fixed limit, and the memory of this process.
 //!
-//! What cannot fit is refused before memory is taken for it, with an estimate of what it would need. Fixed limits lie
-//! far beyond what anybody needs, and stand here alone; `docs/limits.md` has them in a table, which a test compares.
+//! Data that cannot fit are refused before memory is taken for them, with an estimate of their size. Fixed limits lie
+//! far beyond practical needs, and stand here alone; `docs/limits.md` has them in a table, which a test compares.
 
 use std::fmt;
 use std::fs;
@@ -11,7 +11,7 @@ use std::fs;
 pub struct Limit {
     /// The name of its constant.
     pub name: &'static str,
-    /// The most there may be.
+    /// The largest allowed number.
     pub most: u64,
 }
 
@@ -47,9 +47,9 @@ limits! {
     LAYER_OUTPUTS: usize = 65_536;
     /// Parameters of a model.
     PARAMETERS: usize = 1 << 30;
-    /// Clients that a dense actor has an input and an output for.
+    /// Clients of a policy whose actor has an input and an output for each.
     DENSE_CLIENTS: usize = 50_000;
-    /// Bytes that a transfer may be said to have: 1 PB.
+    /// Bytes of a declared transfer: 1 PB.
     PAYLOAD_BYTES: u64 = 1_000_000_000_000_000;
     /// Seconds of a duration: 100 years of 365 days.
     DURATION_SECONDS: u64 = 3_153_600_000;
@@ -77,35 +77,34 @@ limits! {
     TABLE_VALUES: usize = 1 << 28;
 }
 
-/// Bytes that a client takes beside its traces and its examples, as far as one can say beforehand: in the world and in
-/// a run's accounts.
+/// Bytes of a client beside its traces and its examples, as an estimate: in the world and in a run's accounts.
 pub const CLIENT_BYTES: u64 = 208;
-/// Bytes that a thread takes: its stack, and what it works with.
+/// Bytes of a thread: its stack and its buffers.
 pub const THREAD_BYTES: u64 = 3 << 20;
-/// Copies of a model that a run holds at least: the server's, one under way, its update and what trains it.
+/// Copies of a model that a run holds at least: the server's, one under way, its update and that of its training.
 pub const MODEL_COPIES: u64 = 4;
-/// Bytes that a run of an experiment takes before and after it is under way.
+/// Bytes of a run of an experiment before and after it is under way.
 pub const RUN_BYTES: u64 = 400;
 
-/// Less than this is never asked about.
+/// Smaller amounts are not checked.
 const SMALL: u128 = 1 << 26;
 
 /// Something does not fit into memory. Nothing was taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} would take about {} of memory, and {} can be had", memory(*.needed), memory(u128::from(*.available)))]
 pub struct Unaffordable {
-    /// What it is, with its number.
+    /// The data, with their number.
     pub what: String,
     /// The estimate, in bytes.
     pub needed: u128,
-    /// What is left to this process, in bytes.
+    /// Memory left to this process, in bytes.
     pub available: u64,
 }
 
 /// Checks that something fits into the memory that this process can have.
 ///
 /// # Errors
-/// What it would take, and what there is.
+/// The estimate, and the memory that is left.
 pub fn afford(what: impl fmt::Display, needed: u128) -> Result<(), Unaffordable> {
     if needed < SMALL {
         return Ok(());
@@ -118,12 +117,12 @@ pub fn afford(what: impl fmt::Display, needed: u128) -> Result<(), Unaffordable>
     }
 }
 
-/// Memory for what a file holds, counted while it is read: half of what can be had, because what is read is put into
-/// another form.
+/// Memory for the contents of a file, counted while it is read: half of the memory that is left, because the contents
+/// are converted to another form.
 #[derive(Clone, Debug)]
 pub struct Budget {
     taken: u64,
-    /// What may be taken before it is asked again what can be had.
+    /// Bytes that may be taken before the memory is looked at again.
     checked: u64,
 }
 
@@ -134,7 +133,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Counts what is about to be kept.
+    /// Counts bytes before they are kept.
     ///
     /// # Errors
     /// If it is more than there is room for.
@@ -143,20 +142,20 @@ impl Budget {
         if self.taken <= self.checked {
             return Ok(());
         }
-        // What was counted is taken by now: as much again is needed, to grow and to be put into another form.
+        // The counted bytes are taken by now: as much again is needed, to grow and to convert them.
         self.checked = self.taken.saturating_mul(2);
         let needed = u128::from(self.taken) * 2;
         match available() {
             Some(available) if needed > u128::from(available) => {
-                Err(Unaffordable { what: "what it holds".to_owned(), needed: needed * 2, available })
+                Err(Unaffordable { what: "its contents".to_owned(), needed: needed * 2, available })
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Bytes of memory that this process can still have, where the system tells: the least of its limits, of what its group
-/// is allowed and of what the machine has.
+/// Bytes of memory that this process can still have, where the system tells: the least of its own limits, its control
+/// group's and the machine's.
 pub fn available() -> Option<u64> {
     let own = |limit: &str, used: &str| {
         let most = field(&fs::read_to_string("/proc/self/limits").ok()?, limit)?;
@@ -173,13 +172,13 @@ pub fn available() -> Option<u64> {
     all.into_iter().flatten().min()
 }
 
-/// The first number behind a name at the beginning of a line; none if there is none, such as `unlimited`.
+/// The first number behind a name at the beginning of a line; `None` if there is none, such as `unlimited`.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// An amount of memory, in bytes, as a person reads it.
+/// An amount of memory in a readable unit.
 pub fn memory(bytes: u128) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let (mut size, mut unit) = (bytes as f64 / 1024.0, 0);

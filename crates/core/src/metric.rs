@@ -1,4 +1,4 @@
-//! Metrics: what a task measures, where, and which way is better.
+//! Metrics: the measures of a task, their places, and the better direction.
 //!
 //! # Definition
 //! A task declares *measures*: those of data, such as `loss`, and those of the model alone, such as `item_staleness`. A
@@ -45,7 +45,7 @@ impl Better {
     }
 }
 
-/// Something that a task measures.
+/// A quantity that a task measures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
     /// Its name, as in metrics.
@@ -117,7 +117,7 @@ pub struct Metric {
     pub id: MetricId,
     /// Which values are better.
     pub better: Better,
-    /// Its smallest and largest value; none where it is not bounded.
+    /// Its smallest and largest value; `None` where it is unbounded.
     pub range: (Option<f64>, Option<f64>),
     /// Whether it is the one by which models are compared.
     pub main: bool,
@@ -136,10 +136,10 @@ pub fn named<'a>(metrics: &'a [Metric], name: &str) -> Option<&'a Metric> {
     metrics.iter().find(|metric| metric.id.is_called(name))
 }
 
-/// The metric that a user names under a key.
+/// The metric named by the user under a key.
 ///
 /// # Errors
-/// A complaint with the names that there are.
+/// A complaint with the known names.
 pub fn asked<'a>(metrics: &'a [Metric], key: &'static str, name: &str) -> Result<&'a Metric, Complaint> {
     named(metrics, name).ok_or_else(|| {
         let known = if metrics.is_empty() { "none".to_owned() } else { names(metrics) };
@@ -158,14 +158,14 @@ pub fn names(metrics: &[Metric]) -> String {
 pub struct Names(BTreeMap<String, MetricId>);
 
 impl Names {
-    /// The names that a run may have whose task declares these metrics.
+    /// The names that a run may have if its task declares these metrics.
     pub fn of(metrics: &[Metric]) -> Self {
         let all = metrics.iter().flat_map(|metric| [metric.id, metric.id.last()]);
         Self(all.map(|id| (id.to_string(), id)).collect())
     }
 
-    /// The metric of a name: one that is declared, one of these over the last evaluated rounds, or else a number of the
-    /// model alone, such as `active_clusters`.
+    /// The metric of a name: a declared one, its mean over the last evaluated rounds, or else a number of the model
+    /// alone, such as `active_clusters`.
     pub fn read(&self, name: &str) -> MetricId {
         let known = self.0.get(name).copied();
         known.unwrap_or_else(|| MetricId::new(Place::Model, interned(name)))
@@ -194,14 +194,14 @@ impl From<Metric> for Written {
 }
 
 impl From<Written> for Metric {
-    /// A name that is of no metric at its place, as in a file that was changed, is taken for a number of the model.
+    /// A name that fits no metric at its place, as in a changed file, is read as a number of the model.
     fn from(Written { name, better, range, place, main }: Written) -> Self {
         let id = MetricId::of(place, &name).unwrap_or_else(|| MetricId::new(Place::Model, interned(&name)));
         Self { id, better, range, main }
     }
 }
 
-/// What a task measures.
+/// The measures of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measures {
     /// Measures of data, in the order in which the task gives them.
@@ -215,7 +215,7 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// The measure by which models are compared; none where nothing is measured.
+    /// The measure by which models are compared; `None` if nothing is measured.
     pub fn main(&self) -> Option<&Measure> {
         self.of_data.get(self.main)
     }
@@ -245,8 +245,8 @@ impl Measures {
         metrics
     }
 
-    /// Whether a metric belongs to the `model` digest: of those over clients see [`Statistic::is_digested`]; those over
-    /// edge servers follow from the models and are left out, so that whether they are measured changes no digest.
+    /// Whether a metric belongs to the `model` digest. For metrics over clients see [`Statistic::is_digested`]; metrics
+    /// over edge servers are left out, so that measuring them changes no digest.
     pub fn is_digested(&self, id: MetricId) -> bool {
         let measure = || self.of_data.iter().find(|measure| measure.name == id.measure);
         match (id.place, id.over) {

@@ -1,7 +1,7 @@
 //! The closed vocabulary of everything observable in a run.
 //!
-//! A run is the sequence of its records. Files, digests and metrics are made from records alone, so that what is shown
-//! and what is compared cannot differ.
+//! A run is the sequence of its records. Files, digests and metrics are made from records alone, so that shown and
+//! compared values cannot differ.
 
 mod encode;
 mod words;
@@ -107,8 +107,8 @@ pub struct Regret {
     /// to no digest.
     #[serde(default, rename = "counterfactual", skip_serializing_if = "Option::is_none")]
     pub hindsight: Option<f64>,
-    /// Of assignments of edge servers to clusters, against those with the smallest losses. Depends on trained values
-    /// and belongs to no digest.
+    /// Regret of assignments of edge servers to clusters against the smallest losses. Depends on trained values and
+    /// belongs to no digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<f64>,
 }
@@ -130,7 +130,7 @@ impl Regret {
 /// One observable fact.
 #[derive(Clone, Copy, Debug)]
 pub enum Record<'a> {
-    /// A round began: who was chosen, in dispatch order.
+    /// A round began, with its selection in dispatch order.
     Opened {
         /// The round.
         round: Round,
@@ -139,7 +139,7 @@ pub enum Record<'a> {
         /// The selection.
         selected: &'a [ClientId],
     },
-    /// A server that keeps clients busy one by one chose some.
+    /// A server that keeps clients busy one by one selected clients.
     Selected {
         /// The round.
         round: Round,
@@ -188,7 +188,7 @@ pub enum Record<'a> {
         /// When.
         time: VirtualTime,
     },
-    /// A job's device was away. Made known when the phase ends.
+    /// A job's device was away. Recorded when the phase ends.
     Paused {
         /// Whose job.
         client: ClientId,
@@ -294,7 +294,7 @@ pub enum Record<'a> {
 pub enum Stream {
     /// Events, selections, latencies and regret.
     Timeline,
-    /// What depends on trained values.
+    /// Records that depend on trained values.
     Model,
 }
 
@@ -307,7 +307,7 @@ impl Record<'_> {
         }
     }
 
-    /// When it became known; none for what belongs to the round as a whole.
+    /// When it became known; `None` for a record of the round as a whole.
     pub const fn time(&self) -> Option<VirtualTime> {
         match *self {
             Self::Opened { time, .. }

@@ -1,9 +1,9 @@
 //! Random numbers: a draw belongs to (seed, purpose, entity, index) and to nothing else.
 //!
-//! There is no generator state to carry along, to checkpoint, or to disturb: asking for the latency of client 17 in
-//! round 42 gives the same numbers whoever asks, in whatever order, on whatever thread, and however many other draws
-//! were made before. Two policies in one scenario therefore meet the same world (common random numbers), and what a
-//! client that was *not* selected would have done can be looked up.
+//! There is no generator state to carry along, to checkpoint, or to disturb: the latency of client 17 in round 42 has
+//! the same numbers for every caller, in every order, on every thread, and after any number of other draws. Two
+//! policies in one scenario therefore meet the same world (common random numbers), and the latency of a client that was
+//! *not* selected can be looked up.
 //!
 //! # Definition
 //! ChaCha with 8 rounds (D. J. Bernstein, "ChaCha, a variant of Salsa20", 2008). The 256-bit key is the seed (8 bytes,
@@ -21,7 +21,7 @@ mod stream;
 pub use draw::KeyedDraw;
 pub use stream::StreamRng;
 
-/// What a draw is for. The numbers are part of the replay contract: never change or reuse one.
+/// Purpose of a draw. The numbers are part of the replay contract: never change or reuse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
@@ -77,8 +77,8 @@ pub enum Purpose {
     /// Noise of scripted metrics: entity = server, index = the server's round; one uniform, of which the noise is the
     /// normal quantile.
     Script = 15,
-    /// Noise that a client adds to what it sends: entity = client, index = number of its job; a uniform for each
-    /// number, of which the noise is the normal quantile.
+    /// Noise that a client adds to its upload: entity = client, index = number of its job; a uniform for each number,
+    /// of which the noise is the normal quantile.
     Privacy = 16,
     /// Wrong forecasts of availability: entity = client, index = a mixture of the ends of the interval; one uniform.
     Forecast = 17,

@@ -1,4 +1,4 @@
-//! Saving and loading what a component remembers: one list of fields serves both ways.
+//! Saving and loading the memory of a component: one list of fields serves both ways.
 //!
 //! # Definition
 //! The state of a component is the state of its fields, in the order of their declaration: `#[derive(Stateful)]` saves
@@ -79,10 +79,10 @@ impl State<'_> {
         bytes
     }
 
-    /// Brings a new component into a saved state.
+    /// Loads a saved state into a new component.
     ///
     /// # Errors
-    /// If the bytes are not those of such a component; its state means nothing then.
+    /// If the bytes are of another component. The component is unusable then.
     pub fn load<T: Stateful + ?Sized>(component: &mut T, bytes: &[u8]) -> Result<(), StateError> {
         let mut state = State::Loading(Some(bytes));
         component.exchange(&mut state);
@@ -136,7 +136,7 @@ impl State<'_> {
         items.iter_mut().for_each(|item| self.field(item));
     }
 
-    /// One of a few values, by its place among them.
+    /// One of a few values, saved as its index among them.
     pub fn choice<T: Copy + PartialEq>(&mut self, value: &mut T, all: &[T]) {
         let mut place = all.iter().position(|known| known == value).unwrap_or(all.len()) as u64;
         self.field(&mut place);
@@ -146,7 +146,7 @@ impl State<'_> {
         }
     }
 
-    /// Refuses what was loaded unless this holds. What is saved always does.
+    /// Refuses the loaded bytes unless this holds. Saved state always satisfies it.
     pub fn require(&mut self, holds: bool) {
         if let Self::Loading(rest) = self
             && !holds
@@ -155,7 +155,7 @@ impl State<'_> {
         }
     }
 
-    /// Whether what was loaded so far was refused, or ended too early.
+    /// Whether loading was refused, or the bytes ended too early.
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Loading(None))
     }
@@ -235,7 +235,7 @@ impl<T: Stateful + Default> Stateful for Vec<T> {
             return;
         }
         self.clear();
-        // Memory is taken for what is there, not for what is said to be there.
+        // Memory is taken for bytes that are there, not for the length that the file claims.
         for _ in 0..length {
             let mut item = T::default();
             state.field(&mut item);

@@ -1,7 +1,7 @@
-//! Texts of others on terminals and in files: names, titles, keys and paths may hold anything.
+//! Untrusted texts on terminals and in files: names, titles, keys and paths may hold anything.
 //!
-//! A terminal obeys control characters, and direction characters turn the order of what is read. Where a text is shown
-//! they are written as escapes, and a line feed inside a name never begins a line.
+//! A terminal obeys control characters, and direction characters change the reading order. Shown texts have them as
+//! escapes, and a line feed inside a name never begins a line.
 
 pub mod latex;
 pub mod markdown;
@@ -16,8 +16,8 @@ pub const MESSAGE_MAX: usize = 4_000;
 /// Most characters of a name or value that an error quotes.
 pub const QUOTED_MAX: usize = 200;
 
-/// Whether a character changes what is seen around it: control characters, line and paragraph separators, and those
-/// that set the direction of writing.
+/// Whether a character changes the text shown around it: control characters, line and paragraph separators, and
+/// characters that set the direction of writing.
 pub fn is_control(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -28,7 +28,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     escaped_but(text, |_| false)
 }
 
-/// As [`escaped`], for what has lines of its own: line feeds stay.
+/// As [`escaped`], for texts of several lines: line feeds stay.
 pub fn escaped_lines(text: &str) -> Cow<'_, str> {
     escaped_but(text, |letter| letter == '\n')
 }
@@ -79,7 +79,7 @@ pub fn stripped(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().filter_map(shown).collect())
 }
 
-/// As [`stripped`], for what has lines and tabs of its own.
+/// As [`stripped`], for texts with lines and tabs of their own.
 pub fn stripped_lines(text: &str) -> Cow<'_, str> {
     let is_kept =
         |letter: char| !is_control(letter) && !matches!(letter, '\u{fffe}' | '\u{ffff}') || "\n\t".contains(letter);
@@ -100,7 +100,7 @@ pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// A name or value in quotes, short enough for an error, with everything escaped that is not plain.
+/// A name or value in quotes, short enough for an error, with all special characters escaped.
 pub fn quoted(text: &str) -> String {
     match text.char_indices().nth(QUOTED_MAX) {
         None => format!("{text:?}"),

@@ -8,8 +8,8 @@ use std::ops::{Add, AddAssign, Sub};
 /// Nanoseconds in a second.
 pub const NANOSECONDS_PER_SECOND: f64 = 1e9;
 
-/// A length of virtual time in nanoseconds (at most about 584 years; what is read, drawn or measured is at most
-/// [`DURATION_SECONDS`], so that a few of them can be added).
+/// A length of virtual time in nanoseconds, at most about 584 years. A span that is read, drawn or measured is at most
+/// [`DURATION_SECONDS`], so that a few of them can be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Span(pub u64);

@@ -10,7 +10,7 @@ use std::fmt;
 
 /// A dimension: its base unit, and the units that can be written.
 pub trait Quantity: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// What would be right, for errors.
+    /// The accepted form, for errors.
     const EXPECTED: &'static str;
     /// The base unit written after a value; empty for plain numbers.
     const BASE: &'static str;
@@ -87,7 +87,7 @@ impl Quantity for PerSecond {
 /// Reads a quantity's text into its base unit.
 ///
 /// # Errors
-/// The sentence says what would be right.
+/// A sentence with the accepted form.
 pub fn parse<Q: Quantity>(text: &str) -> Result<f64, &'static str> {
     let text = text.trim();
     // The unit starts at the first letter or slash that is not part of an exponent.
@@ -112,7 +112,7 @@ pub fn parse<Q: Quantity>(text: &str) -> Result<f64, &'static str> {
     if number.is_finite() { Ok(number) } else { Err(Q::EXPECTED) }
 }
 
-/// Reads a quantity of whatever dimension: its value in the base unit, and that unit. None for anything else, plain
+/// Reads a quantity of any dimension: its value in the base unit, and that unit. `None` for anything else, plain
 /// numbers too.
 pub fn any(text: &str) -> Option<(f64, &'static str)> {
     fn of<Q: Quantity>(text: &str) -> Option<(f64, &'static str)> {

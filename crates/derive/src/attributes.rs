@@ -1,4 +1,4 @@
-//! What `#[state(...)]` says of a type and of a field.
+//! Meaning of `#[state(...)]` on a type and on a field.
 
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Error, LitStr, Path, Result};
@@ -18,7 +18,7 @@ pub enum How {
 }
 
 impl How {
-    /// What the attributes of a field say.
+    /// Reads the attributes of a field.
     ///
     /// # Errors
     /// If an attribute is unknown, has no reason, or is one of several.
@@ -76,17 +76,17 @@ fn depth(meta: &ParseNestedMeta<'_>) -> Result<usize> {
     Ok(depth)
 }
 
-/// What is said of a type.
+/// The attributes of a type.
 #[derive(Default)]
 pub struct Container {
-    /// The function that a loaded component has to satisfy.
+    /// The check of a loaded component.
     pub check: Option<Path>,
-    /// Whether the variant of an enum is that of a new component.
+    /// Whether the variant of an enum is fixed, as in a new component.
     pub is_fixed: bool,
 }
 
 impl Container {
-    /// What the attributes of a type say.
+    /// Reads the attributes of a type.
     ///
     /// # Errors
     /// If an attribute is unknown.

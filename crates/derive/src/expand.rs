@@ -18,12 +18,12 @@ pub fn expand(input: TokenStream, module: &str) -> TokenStream {
     derived.unwrap_or_else(Error::into_compile_error)
 }
 
-/// What goes into an implementation.
+/// The parts of an implementation.
 struct Implementation<'a> {
     module: &'a Path,
     /// Names of the type parameters.
     parameters: Vec<&'a Ident>,
-    /// What has to hold for types that name a parameter.
+    /// Bounds of types that name a parameter.
     bounds: Vec<WherePredicate>,
 }
 
@@ -70,7 +70,7 @@ impl Implementation<'_> {
             #[automatically_derived]
             impl #generics #module::Stateful for #name #arguments #clause {
                 fn exchange(&mut self, #state: &mut #module::State<'_>) {
-                    // A component without fields has no use for it.
+                    // A component without fields does not use it.
                     let _ = &#state;
                     #body
                     #check
@@ -79,7 +79,7 @@ impl Implementation<'_> {
         })
     }
 
-    /// A pattern that names all fields, and what is done with them.
+    /// A pattern that names all fields, and the statements that save or load them.
     fn fields(&mut self, fields: &Fields) -> Result<(TokenStream, TokenStream)> {
         let (mut pattern, mut exchanges) = (TokenStream::new(), TokenStream::new());
         for (index, (member, field)) in fields.members().zip(fields).enumerate() {
@@ -99,7 +99,7 @@ impl Implementation<'_> {
         Ok((quote!({ #pattern }), exchanges))
     }
 
-    /// Asks of a type that names a parameter what saving it asks for.
+    /// Bounds a field's type that names a parameter, as saving it needs.
     fn bind(&mut self, field: &Type, how: &How) {
         let module = self.module;
         let named = self.parameters.iter().filter(|parameter| names(field.to_token_stream(), parameter));
@@ -155,7 +155,7 @@ impl Implementation<'_> {
     }
 }
 
-/// What is done with a field, if anything.
+/// The statement that saves or loads a field, if any.
 fn exchange(name: &Ident, how: &How, span: Span) -> Option<TokenStream> {
     let state = state(span);
     Some(match how {
@@ -172,7 +172,7 @@ fn exchange(name: &Ident, how: &How, span: Span) -> Option<TokenStream> {
     })
 }
 
-/// The name of the state in an implementation, which no name of a program meets.
+/// The name of the state in an implementation; it cannot collide with a name of a program.
 fn state(span: Span) -> Ident {
     Ident::new("state", span)
 }

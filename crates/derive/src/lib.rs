@@ -93,7 +93,7 @@ use proc_macro::TokenStream;
 ///
 /// | attribute | the type |
 /// |---|---|
-/// | `#[state(check = path)]` | refuses what was loaded unless `path(&Self) -> bool` holds |
+/// | `#[state(check = path)]` | refuses loaded bytes unless `path(&Self) -> bool` holds |
 /// | `#[state(fixed)]` | is an enum whose variant follows from the scenario: the fields are saved, the variant is not |
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Derived states: what is saved, what is loaded, what is refused.
+//! Derived states: saved fields, loaded fields, refusals.
 
 use fedgenie_core::state::{State, StateError, Stateful};
 use std::collections::{BTreeMap, VecDeque};
@@ -167,7 +167,7 @@ struct Heap<K, const N: usize> {
 #[derive(Debug, Default, PartialEq, Stateful)]
 struct Entry<K>(K, u8);
 
-/// Not a state; a parameter of it asks for none where no field of the type is saved.
+/// Not a state: a parameter needs no bound if no saved field has its type.
 #[derive(Debug, PartialEq)]
 struct NotSaved;
 
@@ -222,7 +222,7 @@ fn a_fixed_variant_is_not_saved() {
     assert!(matches!(other, Estimator::Last(_)));
 }
 
-/// A name of the program that is a name of the implementation as well.
+/// Names of a program that the implementation uses too.
 #[derive(Debug, Default, PartialEq, Stateful)]
 struct Names {
     state: u8,

@@ -1,4 +1,4 @@
-//! Everything that can go wrong for a user, and the exit code it means.
+//! Errors that a user can meet, and their exit codes.
 
 use crate::scenario::ScenarioError;
 use fedgenie_core::text;
@@ -20,7 +20,7 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// A file cannot be written: it is in the wrong place, or the disk is full. Files that were complete stay.
+    /// A file cannot be written: it is in the wrong place, or the disk is full. Complete files stay.
     #[error("cannot write {}: {source}", text::path(path))]
     Write {
         /// The file or folder.
@@ -31,7 +31,7 @@ pub enum Error {
     /// The command's arguments are wrong.
     #[error("{0}")]
     Usage(String),
-    /// Files of a result folder are not those that were written. Nothing was made of them.
+    /// Files of a result folder were changed. They were not used.
     #[error("{0}")]
     Changed(String),
     /// Threads cannot be started.
@@ -50,7 +50,7 @@ pub enum Error {
     Panicked {
         /// The run's name.
         run: String,
-        /// What the panic said.
+        /// The panic's message.
         message: String,
     },
     /// The run was stopped before its end, at the user's request. Where it has a folder, it can go on.
@@ -58,11 +58,11 @@ pub enum Error {
     Cancelled,
 }
 
-/// What the user can do about a violated invariant.
+/// The remedy for a violated invariant.
 pub const DEFECT: &str =
     "this is a defect of FedGenie: please report it with the scenario, the command and this message";
 
-/// What is added to the reason why a run failed.
+/// The advice added to the reason why a run failed.
 fn advice(source: &RunError) -> String {
     match source {
         RunError::Violated { .. } => format!("\n{DEFECT}"),
@@ -70,8 +70,8 @@ fn advice(source: &RunError) -> String {
     }
 }
 
-/// Whether an output that was good so far takes no more, such as a full disk. Otherwise it was given wrongly: there is
-/// no such folder, or it is somebody else's.
+/// Whether an output that worked so far accepts no more, such as a full disk. Otherwise its path is wrong: the folder
+/// is missing, or belongs to another user.
 fn is_blocked(source: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     !matches!(
@@ -90,8 +90,8 @@ fn is_blocked(source: &io::Error) -> bool {
 }
 
 impl Error {
-    /// The exit code: 1 for files that were changed, 2 for bad usage or input, 3 for a run that failed or an output
-    /// that takes no more, 4 for an invariant of the program that did not hold.
+    /// The exit code: 1 for changed files, 2 for bad usage or input, 3 for a failed run or an output that accepts no
+    /// more, 4 for a violated invariant of the program.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Run { source: RunError::Violated { .. }, .. } => 4,
@@ -102,7 +102,7 @@ impl Error {
         }
     }
 
-    /// Whether files cannot be written: a full disk is full for every run.
+    /// Whether a file could not be written: a full disk is full for every run.
     pub const fn is_of_output(&self) -> bool {
         matches!(self, Self::Write { .. } | Self::Run { source: RunError::Io(_), .. })
     }

@@ -1,7 +1,7 @@
 //! An experiment: policies × seeds × the points of a sweep, run in parallel over runs and over clients.
 //!
-//! All policies of one (point, seed) share one world, unless they override some of the scenario; then they share
-//! clients, data and draws. So their differences are paired. Results do not depend on the number of threads: runs are
+//! All policies of one (point, seed) share one world. Policies that override part of the scenario still share clients,
+//! data and draws. So their differences are paired. Results do not depend on the number of threads: runs are
 //! independent, and inside a run only index-addressed work is parallel.
 //!
 //! *Threads.* As many runs are under way as there are threads. As soon as fewer runs are left than threads, the runs
@@ -71,7 +71,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What a user may change without editing the file.
+/// Changes of a scenario without editing the file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// `path=value` pairs, in order.
@@ -82,7 +82,7 @@ pub struct Overrides {
     pub reference: Option<String>,
     /// Folder of data sets.
     pub data: Option<PathBuf>,
-    /// Whether the scenario may read files that lie neither below its folder nor below that of data sets.
+    /// Whether the scenario may read files outside its own folder and the folder of data sets.
     pub allow_paths: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Experiment {
     pub seeds: Vec<u64>,
     /// The resolved scenario with its sweep, as TOML.
     pub resolved: String,
-    /// What policies override of the scenario outside the sweep: label, path, value.
+    /// Settings that policies override outside the sweep: label, path, value.
     pub with: BTreeMap<String, BTreeMap<String, String>>,
     /// The folder that the names of files in the scenario are relative to.
     pub base: PathBuf,
@@ -117,7 +117,7 @@ pub struct RunId {
     pub name: String,
 }
 
-/// The text of a scenario file, no more of which is read than a scenario may have.
+/// The text of a scenario file, up to the limit of its size.
 fn read_scenario(path: &Path) -> Result<String, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let file = fs::File::open(path).map_err(failed)?;
@@ -139,7 +139,7 @@ fn check_runs(runs: u128) -> Result<(), String> {
     limits::afford(format!("an experiment of {runs} runs"), needed).map_err(|error| error.to_string())
 }
 
-/// The name of a run: of its policy's label, of its point (index and how many there are) and of its seed.
+/// The name of a run, from its policy's label, its point (index and number of points) and its seed.
 pub fn run_name(label: &str, (point, points): (usize, usize), seed: u64) -> String {
     match points {
         1 => format!("{label}-s{seed}"),
@@ -156,7 +156,7 @@ impl Experiment {
         Self::load_compared(path, overrides, None)
     }
 
-    /// As [`Self::load`]; files that a manifest has the digests of are compared with it before any is opened.
+    /// As [`Self::load`]; files with a digest in a manifest are compared with it before any is opened.
     fn load_compared(
         path: &Path,
         overrides: &Overrides,
@@ -181,7 +181,7 @@ impl Experiment {
         let (folder, data) = (absolute(folder)?, overrides.data.as_deref().map(absolute).transpose()?);
         let mut reach = Reach::below(&folder, data.as_deref());
         reach.anywhere = overrides.allow_paths;
-        // The scenario of a result folder names files as the one that it was made from.
+        // The scenario of a result folder names files relative to the folder of the original.
         if let Some((origin, known)) = artefacts::origin(path) {
             reach.base = if origin.base.is_dir() { origin.base } else { folder };
             reach.data = data.or_else(|| origin.data.filter(|data| data.is_dir()));
@@ -200,7 +200,7 @@ impl Experiment {
         Self::from_tree_within(root, &Reach::below(base, data))
     }
 
-    /// As [`Self::from_tree`], where it is said which files may be read.
+    /// As [`Self::from_tree`], with the files that may be read.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -210,7 +210,7 @@ impl Experiment {
             let scenario = Scenario::new(&tree, reach).map_err(|error| error.within_sweep(&point))?;
             points.push((point, scenario));
         }
-        // The scenario outside the sweep is checked as well: it is what is written out.
+        // The scenario outside the sweep is checked as well: this one is written out.
         let outside = if root.get("sweep").is_some() { Some(Scenario::new(root, reach)?) } else { None };
         let whole = outside.as_ref().unwrap_or(&points[0].1);
         if let Some((point, _)) = points.iter().find(|(_, scenario)| !same_labels(scenario, whole)) {
@@ -250,13 +250,13 @@ impl Experiment {
         runs
     }
 
-    /// The name of the run that a summary is of.
+    /// The name of a summary's run.
     pub fn name_of(&self, run: &RunSummary) -> String {
         run_name(&run.arm, (run.point, self.points.len()), run.seed)
     }
 
-    /// What runs come to, in whatever order they are given. The others have failed, where there is a reason by the name
-    /// of the run, or are missing.
+    /// The results of runs, given in any order. Runs that are left out are missing, or failed if `failed` has a reason
+    /// under the run's name.
     pub fn summarise(&self, mut runs: Vec<RunSummary>, failed: &BTreeMap<String, String>) -> Summary {
         let order: BTreeMap<String, usize> = self.runs().into_iter().map(|run| run.name).zip(0..).collect();
         runs.sort_by_cached_key(|run| order.get(&self.name_of(run)).copied());
@@ -297,33 +297,33 @@ impl Experiment {
         Ok(digests)
     }
 
-    /// Builds the world of one point and seed, for policies that override nothing of it.
+    /// Builds the world of one point and seed, for policies without overrides.
     ///
     /// # Errors
-    /// What does not fit together, with file and line.
+    /// Inconsistent settings or data, with file and line.
     pub fn world(&self, point: usize, seed: u64, cache: &DataCache) -> Result<World, ScenarioError> {
         let scenario = &self.points[point].1;
         scenario.plan.build(seed, cache).map_err(|error| scenario.explain(error))
     }
 
-    /// Builds the world of a run: that of its point and seed, with what its policy overrides.
+    /// Builds the world of a run, for its point, seed and overrides.
     ///
     /// # Errors
-    /// What does not fit together, with file and line.
+    /// Inconsistent settings or data, with file and line.
     pub fn world_of(&self, run: &RunId, cache: &DataCache) -> Result<World, ScenarioError> {
         let scenario = &self.points[run.point].1;
         let plan = scenario.plan_of(run.arm);
         plan.build(run.seed, cache).map_err(|error| scenario.explain_of(run.arm, error))
     }
 
-    /// What runs must have in common to meet in one world: point, seed, and what their policies override.
+    /// The key of a run's world: point, seed, and the scenario after its policy's overrides.
     pub(crate) fn place_of(&self, run: &RunId) -> (usize, u64, Option<usize>) {
         (run.point, run.seed, self.points[run.point].1.arms[run.arm].variant)
     }
 
-    /// Checks the worlds and the policies of some runs, to find what is wrong before anything is written: what is drawn
-    /// per client can be right with one seed and wrong with another. At every point the world of the first seed is
-    /// built whole, and the policies in it. Returns the worlds' warnings, each once.
+    /// Checks the worlds and the policies of some runs before anything is written: a draw per client can be valid with
+    /// one seed and invalid with another. At every point the world of the first seed is built whole, with its policies.
+    /// Returns the worlds' warnings, each once.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -332,7 +332,7 @@ impl Experiment {
         for (_, scenario) in &self.points {
             scenario.check_metrics()?;
         }
-        // By point, and by what policies override there.
+        // By point, and by the overrides there.
         let mut places: BTreeMap<_, Vec<&RunId>> = BTreeMap::new();
         for run in runs {
             let (point, _, variant) = self.place_of(run);

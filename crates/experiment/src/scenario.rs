@@ -92,7 +92,7 @@ pub struct Sections {
     /// Cluster models: which of several models each edge server trains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<ClustersConfig>,
-    /// Aggregation: how updates are weighted, and what the server makes of their mean.
+    /// Aggregation: how updates are weighted, and the server's step with their mean.
     #[serde(default)]
     pub aggregation: AggregationConfig,
     /// Algorithm: how clients' updates come about and are combined; federated averaging without it.
@@ -111,13 +111,13 @@ pub struct Sections {
     /// Records: which rounds are written.
     #[serde(default)]
     pub record: RecordConfig,
-    /// Report: what policies are compared with.
+    /// Report: the policy that the others are compared with.
     #[serde(default, skip_serializing_if = "report::ReportConfig::is_default")]
     pub report: report::ReportConfig,
     /// The order of simultaneous events of a class.
     #[serde(default, skip_serializing_if = "TiesConfig::is_default")]
     pub ties: TiesConfig,
-    /// The grid, which is expanded before a point of it is read.
+    /// The grid, which is expanded before any of its points is read.
     #[serde(default, skip_serializing)]
     #[schemars(skip)]
     sweep: ReadApart,
@@ -142,17 +142,17 @@ fn nothing() -> TaskConfig {
 pub struct Arm {
     /// The label, unique in the scenario.
     pub label: String,
-    /// Kind and parameters, defaults written out; or what a program made it of.
+    /// Kind and parameters, defaults written out; or the policy of a program.
     pub policy: PolicySource,
-    /// Most clients that it may choose at once; as many as the protocol says if none.
+    /// Most clients that it may choose at once; `None` for as many as the protocol says.
     pub cohort: Option<u32>,
-    /// What it overrides of the scenario, by path.
+    /// The settings that it overrides, by path.
     pub with: Vec<Override>,
-    /// Index of its own scenario among [`Scenario::variants`]; none if what it overrides changes nothing.
+    /// Index of its own scenario among [`Scenario::variants`]; `None` if its overrides change nothing.
     pub variant: Option<usize>,
 }
 
-/// One point of the sweep: the paths and values that make it. Without a sweep there is one point, with none.
+/// One point of the sweep: the paths and values that make it. Without a sweep there is one point, without settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
     /// Path and value as text.
@@ -166,7 +166,7 @@ pub struct Scenario {
     pub sections: Sections,
     /// The policies, in the order of the file.
     pub arms: Vec<Arm>,
-    /// What a world is built from.
+    /// The plan of its worlds.
     pub plan: WorldPlan,
     /// The files that population and task name, as far as they are there.
     pub files: Vec<PathBuf>,
@@ -219,7 +219,7 @@ impl Scenario {
         Ok(Self { sections, arms, plan, files, variants, tree: tree.clone() })
     }
 
-    /// Checks what names metrics or has to do with the task, in the scenario and in those of its policies.
+    /// Checks settings that name metrics or depend on the task, in the scenario and in those of its policies.
     ///
     /// # Errors
     /// The first thing that is wrong, with file and line.
@@ -247,12 +247,12 @@ impl Scenario {
         self.sections_of(arm).check_metrics(measures).map_err(|complaint| ScenarioError::of(&self.tree, complaint))
     }
 
-    /// What the worlds of all arms are built from.
+    /// The plans of the worlds of all arms.
     pub fn plans(&self) -> impl Iterator<Item = &WorldPlan> {
         [&self.plan].into_iter().chain(self.variants.iter().map(|part| &part.plan))
     }
 
-    /// What the world of an arm is built from.
+    /// The plan of the world of an arm.
     pub fn plan_of(&self, arm: usize) -> &WorldPlan {
         self.arms[arm].variant.map_or(&self.plan, |variant| &self.variants[variant].plan)
     }
@@ -262,13 +262,12 @@ impl Scenario {
         self.arms[arm].variant.map_or(&self.sections, |variant| &self.variants[variant].sections)
     }
 
-    /// Puts file and line to what went wrong when the common world was built.
+    /// Adds file and line to an error of building the common world.
     pub fn explain(&self, error: WorldError) -> ScenarioError {
         part::explain(&self.tree, &self.sections, error)
     }
 
-    /// Puts file and line to what went wrong when the world of an arm was built, and names the arm if it has one of its
-    /// own.
+    /// Adds file and line to an error of building the world of an arm, and names the arm if it has a world of its own.
     pub fn explain_of(&self, arm: usize, error: WorldError) -> ScenarioError {
         let arm = &self.arms[arm];
         match arm.variant {
@@ -277,7 +276,7 @@ impl Scenario {
         }
     }
 
-    /// Puts file and line to what is wrong with a policy's parameter.
+    /// Adds file and line to a fault in a policy's parameter.
     pub fn explain_policy(&self, label: &str, error: Complaint) -> ScenarioError {
         policy_error(&self.tree, label, error)
     }
@@ -285,8 +284,8 @@ impl Scenario {
     /// The scenario with every default written out, as TOML; with a sweep, the policies as they were given.
     pub fn to_toml(&self) -> String {
         let mut table = toml::Table::try_from(&self.sections).expect("a scenario has only values that TOML can write");
-        // What a policy takes from the reward is written out, unless a sweep may move the reward: then the policies
-        // have the parameters that the user wrote, so that they follow it.
+        // Parameters that a policy takes from the reward are written out, unless a sweep may change the reward: then
+        // the policies keep the parameters that the user wrote, so that they follow it.
         let is_swept = self.tree.get("sweep").is_some();
         let is_kept = |label: &str, key: &str| {
             let written = self.tree.get("policy").and_then(|policies| policies.get(label)?.get(key));
@@ -318,12 +317,12 @@ impl Arm {
         self.cohort.map_or(policy.clone(), |cohort| PolicySource::Limited(Box::new(policy), cohort))
     }
 
-    /// Path and value, as text, of what it overrides.
+    /// The overrides: path and value, as text.
     pub fn overridden(&self) -> BTreeMap<String, String> {
         self.with.iter().map(|entry| (entry.path.clone(), entry.text())).collect()
     }
 
-    /// Label, and the table with the kind and all parameters; none of a policy that no scenario has.
+    /// Label, and the table with the kind and all parameters; `None` for a policy of a program.
     fn to_toml(&self) -> Option<(String, toml::Table)> {
         let written =
             toml::Table::try_from(self.policy.config()?).expect("a policy has only values that TOML can write");

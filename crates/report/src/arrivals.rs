@@ -1,4 +1,4 @@
-//! What runs spend until a target, and times under heavy tails: as `fedgenie run` says them, for a study.
+//! Spending of runs until a target, and times under heavy tails: as `fedgenie run` shows them, for a study.
 
 use super::study::{Quantity, Study};
 use fedgenie_experiment::experiment::until::{self, Until};
@@ -10,7 +10,7 @@ impl Study<'_> {
         self.arms.iter().flat_map(move |arm| arm.runs[point].values().copied())
     }
 
-    /// Up to when every run of a point is known, for what is spent until a target.
+    /// The horizon of spending until a target, up to which every run of a point is known.
     pub fn horizon(&self, point: usize, key: &str) -> f64 {
         if until::is_until(key) { until::horizon(key, self.runs_at(point)) } else { f64::INFINITY }
     }
@@ -20,19 +20,19 @@ impl Study<'_> {
         is_time(key) && are_heavy(self.runs_at(point))
     }
 
-    /// How many runs of a policy arrive, and when half of them have.
+    /// The number of a policy's runs that arrive, and the time by which half of them have.
     pub fn until(&self, arm: usize, point: usize, key: &str) -> Option<Until> {
         until::is_until(key).then(|| until::until(key, &self.arms[arm].runs[point], self.horizon(point, key)))?
     }
 
-    /// A cell of the table about what is spent until a target: mean and how many arrive, or `> 5400`.
+    /// A cell of the table for spending until a target: mean and number of arrivals, or `> 5400`.
     pub fn until_cell(&self, arm: usize, point: usize, key: &str) -> Option<String> {
         let until = self.until(arm, point, key)?;
         let mean = || self.estimate(arm, point, key).map(|found| show_until(&found, &until));
         until.beyond().or_else(mean)
     }
 
-    /// What a caption has to say of how a quantity is estimated; empty where it is a mean with Student's interval.
+    /// The caption's sentence on the estimator of a quantity; empty where it is a mean with Student's interval.
     pub fn method(&self, quantity: &Quantity) -> String {
         let mut words = String::new();
         let points = || 0..self.points.len();
@@ -68,7 +68,7 @@ impl Study<'_> {
         words
     }
 
-    /// Where no run of a policy arrives: the horizon, and how few seeds say so.
+    /// Where no run of a policy arrives: the horizon, and a note on the number of seeds.
     pub fn beyond(&self, arm: usize, point: usize, key: &str) -> Option<(f64, String)> {
         let until = self.until(arm, point, key)?;
         Some((until.horizon?, until.beyond()?))

@@ -1,4 +1,4 @@
-//! From results to a report: which experiments can be compared, labels, colours, tables.
+//! From results to a report: comparable experiments, labels, colours, tables.
 
 use super::figures::{figures, lead, points as of_points};
 use super::folders::notes;
@@ -148,7 +148,7 @@ impl Report {
         report
     }
 
-    /// Says of what was made of changed files that it was.
+    /// Marks the results that were made of changed files.
     fn mark_changed(&mut self, results: &[Results], prefixes: &[String]) {
         for (results, prefix) in results.iter().zip(prefixes) {
             let of = |file: &str| if prefix.is_empty() { file.to_owned() } else { format!("{prefix}/{file}") };
@@ -160,7 +160,7 @@ impl Report {
         }
     }
 
-    /// Adds what policies say of their decisions, after all other figures.
+    /// Adds the policies' explanations of their decisions, after all other figures.
     fn explain(&mut self, explained: Vec<(Why, Vec<Figure>)>) {
         for (mut why, figures) in explained {
             why.figures = (self.figures.len()..self.figures.len() + figures.len()).collect();
@@ -173,7 +173,7 @@ impl Report {
         }
     }
 
-    /// Says how experiments are compared with the first.
+    /// Notes how experiments are compared with the first.
     fn compare_across(&mut self, study: &Study<'_>, folders: &[usize], prefixes: &[String]) {
         let Some((&first, others)) = folders.split_first() else { return };
         for &other in others {
@@ -235,7 +235,7 @@ fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
     style::series(&policies, |name| policy::CATALOGUE.entries.iter().position(|entry| entry.name == name))
 }
 
-/// What an experiment found, in sentences.
+/// The findings of an experiment, in sentences.
 fn found(results: &Results, prefix: &str) -> Vec<String> {
     let of = |line: String| if prefix.is_empty() { line } else { format!("{prefix}: {line}") };
     answers(&results.summary).into_iter().map(of).collect()
@@ -383,7 +383,7 @@ fn title(study: &Study<'_>, quantity: &Quantity) -> String {
     if is_median { format!("median {}", quantity.heading()) } else { quantity.heading() }
 }
 
-/// What a quantity of a policy comes to at a point; none if no run has it.
+/// The value of a quantity of a policy at a point; `None` if no run has it.
 fn result(study: &Study<'_>, (arm, point): (usize, usize), quantity: &Quantity) -> Option<String> {
     if let Some(cell) = study.until_cell(arm, point, &quantity.key) {
         return Some(cell);

@@ -34,7 +34,7 @@ pub(super) enum Between {
     Steps,
 }
 
-/// What lines are drawn over.
+/// The horizontal axes of lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Rounds,
@@ -111,7 +111,7 @@ pub(super) fn lines_of(series: &str, runs: &[Course], between: Between) -> Vec<L
     lines
 }
 
-/// What is known of runs before all of them have begun; nothing where that is too short to be seen.
+/// The known part of runs before all of them have begun; empty where it is too short to be seen.
 fn starts(runs: &[Course]) -> Vec<Course> {
     let firsts = || runs.iter().filter_map(|run| run.first()).map(|first| first.0);
     let (first, begin) = (firsts().fold(f64::INFINITY, f64::min), firsts().fold(f64::NEG_INFINITY, f64::max));
@@ -131,7 +131,7 @@ fn shown((x, value): (f64, f64)) -> (f64, f64) {
     (rounded_x(x), rounded(value))
 }
 
-/// Where the mean is taken: wherever all runs have a value; nowhere if one ends before another begins.
+/// The abscissas of the mean: those at which all runs have a value; empty if one ends before another begins.
 fn xs(runs: &[Course]) -> Vec<f64> {
     let start = runs.iter().filter_map(|run| run.first()).map(|first| first.0).fold(f64::NEG_INFINITY, f64::max);
     let end = runs.iter().filter_map(|run| run.last()).map(|last| last.0).fold(f64::INFINITY, f64::min);

@@ -1,4 +1,4 @@
-//! Two folders side by side: what differs in their scenarios, then in their results.
+//! Two folders side by side: differences of their scenarios, then of their results.
 
 use super::folders::{Pairing, notes};
 use super::lacking::NO_RUN;
@@ -22,17 +22,17 @@ pub struct Diff {
     pub folders: [String; 2],
     /// Settings that differ.
     pub settings: Vec<SettingDiff>,
-    /// What is to be known about the comparison, in sentences.
+    /// Notes on the comparison, in sentences.
     pub notes: Vec<String>,
-    /// The main quantities of every policy, at every point that both have.
+    /// The main quantities of every policy, at every common point.
     pub results: Vec<ResultDiff>,
-    /// Policies, at points that both have, some of whose runs are missing or failed.
+    /// Policies, at common points, with missing or failed runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub complete_runs: Vec<CompleteRuns>,
     /// The runs of each folder that are missing or failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub incomplete: Vec<InFolder<Incomplete>>,
-    /// The files of each folder that are not what was written, and were taken as they are.
+    /// The changed files of each folder, which were accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<InFolder<Changed>>,
 }
@@ -42,7 +42,7 @@ pub struct Diff {
 pub struct InFolder<T> {
     /// The folder's name.
     pub folder: String,
-    /// What it is.
+    /// The item.
     #[serde(flatten)]
     pub of: T,
 }
@@ -66,7 +66,7 @@ pub struct CompleteRuns {
 pub struct SettingDiff {
     /// Its dotted path; tables in lists are numbered from 1.
     pub path: String,
-    /// Its value in each folder; none where it is missing.
+    /// Its value in each folder; `None` where it is missing.
     pub values: [Option<String>; 2],
 }
 
@@ -91,7 +91,7 @@ pub struct ResultDiff {
     pub is_paired: bool,
     /// "lower", "higher", "not told apart", "the same"; empty without a difference.
     pub verdict: &'static str,
-    /// Whether that is good for the second.
+    /// Whether the difference is good for the second folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_better: Option<bool>,
     /// About how many seeds would tell the two apart at this difference.
@@ -250,7 +250,7 @@ fn label_in(studies: &[Study<'_>; 2], arms: [usize; 2]) -> String {
     if one == other { one.clone() } else { format!("{one} | {other}") }
 }
 
-/// How many runs of a policy are complete at a point; none if all are.
+/// How many runs of a policy are complete at a point; `None` if all are.
 fn complete_runs(
     results: &[Results; 2],
     studies: &[Study<'_>; 2],
@@ -262,7 +262,7 @@ fn complete_runs(
     (complete != expected).then_some(CompleteRuns { policy, point, complete, expected })
 }
 
-/// A quantity of a policy at a point in both; none if neither has it.
+/// A quantity of a policy at a point in both; `None` if neither has it.
 fn compared(
     results: &[Results; 2],
     studies: &[Study<'_>; 2],

@@ -1,10 +1,10 @@
 //! Results as tidy tables for a data frame: a row is one observation, a column one number.
 //!
-//! Each row of `runs` is a run of the experiment, whatever became of it: `folder`, `policy`, `seed`, `point`, a column
-//! for each swept path, `status` (`complete`, `failed`, `missing`, or `summary-only` where there is no more than its
-//! `run.json`), `reason` (why it failed, or cannot be used), `ended`, both digests, and every number of the run.
+//! Each row of `runs` is a run of the experiment in any state: `folder`, `policy`, `seed`, `point`, a column for each
+//! swept path, `status` (`complete`, `failed`, `missing`, or `summary-only` where only its `run.json` is left),
+//! `reason` (why it failed, or cannot be used), `ended`, both digests, and every number of the run.
 //!
-//! Each row of `rounds` is a recorded round of a run: what the run is of, `round`, `opened_s`, `closed_s`, counts of
+//! Each row of `rounds` is a recorded round of a run: the run's keys, `round`, `opened_s`, `closed_s`, counts of
 //! clients, `reward`, `down_bytes` and `up_bytes` so far, `regret.METER`, metrics.
 //!
 //! Each row of `comparisons` is a number of a policy at a point, or its difference to another policy, or to itself at
@@ -13,10 +13,10 @@
 //! (`complete`, or `incomplete` where runs of a policy are missing or failed). A policy without a complete run has a
 //! row without a quantity, `failed` or `missing`.
 //!
-//! `changed` in all tables names the changed files that a row is made of.
+//! `changed` in all tables names the changed files behind a row.
 //!
-//! Numbers of runs and comparisons are named as in `summary.json`. A cell is empty where something is not known: a
-//! metric of a round that was not evaluated, a time to a target that was not reached, an interval of too few seeds.
+//! Numbers of runs and comparisons are named as in `summary.json`. A cell is empty where a number is unknown: a metric
+//! of a round that was not evaluated, a time to a target that was not reached, an interval of too few seeds.
 //!
 //! Parquet tells texts, whole numbers and numbers apart; a swept path whose values are all numbers is one.
 
@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 /// The tables, in their order.
 const TABLES: [&str; 3] = ["runs", "rounds", "comparisons"];
 
-/// What the tables are written as.
+/// File formats of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
     /// Comma-separated values, as RFC 4180 has them.
@@ -60,16 +60,16 @@ impl ExportFormat {
     }
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     /// The tables.
     pub paths: Vec<PathBuf>,
-    /// What a careful user should know about the runs, in sentences.
+    /// Warnings about the runs, in sentences.
     pub warnings: Vec<String>,
 }
 
-/// Writes the tables of result folders into a folder. Returns what was written.
+/// Writes the tables of result folders into a folder. Returns their paths and warnings.
 ///
 /// # Errors
 /// As [`Reader::read`]; if a round cannot be read, a file is there already, or cannot be written.
@@ -98,7 +98,7 @@ pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &R
     Ok(Exported { paths: paths.to_vec(), warnings })
 }
 
-/// What the values of a swept path are.
+/// The type of the values of a swept path.
 fn kind_of(results: &[Results], path: &str) -> Kind {
     let mut values = results.iter().flat_map(|results| &results.summary.points).filter_map(|point| point.get(path));
     let is_number = |value: &String| value.parse::<f64>().is_ok_and(f64::is_finite);
@@ -117,7 +117,7 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Writes a table into a new file, which is there whole or not at all.
+/// Writes a table into a new file, which appears whole or not at all.
 fn write(
     path: &Path,
     format: ExportFormat,
@@ -125,7 +125,7 @@ fn write(
     rows: impl FnOnce(&mut dyn Sheet) -> Result<(), Failed>,
 ) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
-    // A table gets its name when it is whole: whatever ends the process leaves none that is cut.
+    // A table gets its name when it is whole: a killed process leaves no truncated table.
     let part = path.with_added_extension("part");
     let file = OpenOptions::new().write(true).create(true).truncate(true).open(&part).map_err(failed)?;
     let written = (|| {
@@ -146,7 +146,7 @@ fn write(
     })
 }
 
-/// What is exported.
+/// The results to export.
 struct Export {
     results: Vec<Results>,
     /// The paths of all sweeps.
@@ -177,7 +177,7 @@ fn columns(names: &[&str], kind: Kind) -> impl Iterator<Item = Column> {
     names.iter().map(move |name| Column::new(name, kind))
 }
 
-/// A row of comparisons: what it is of, quantity, policy, other policy and statistic, the other point.
+/// A row of comparisons: its keys, quantity, policy, other policy and statistic, the other point.
 fn compared(first: &[Cell], [name, arm, against, statistic]: [&str; 4], point: Option<u64>, found: Estimate) -> Row {
     let mut row = first.to_vec();
     row.extend([name, arm, against].map(Cell::text));
@@ -190,13 +190,13 @@ fn compared(first: &[Cell], [name, arm, against, statistic]: [&str; 4], point: O
 }
 
 impl Export {
-    /// All runs that there are, with their folders.
+    /// All runs with a summary, with their folders.
     fn all_runs(&self) -> impl Iterator<Item = (usize, &RunSummary)> {
         let indexed = self.results.iter().enumerate();
         indexed.flat_map(|(folder, results)| results.summary.runs.iter().map(move |run| (folder, run)))
     }
 
-    /// All runs that there should be, with their folders and what there is.
+    /// All runs of the experiments, with their folders, states and summaries.
     fn all_states(&self) -> impl Iterator<Item = (usize, &RunState, Option<&RunSummary>)> {
         self.results.iter().enumerate().flat_map(|(folder, results)| {
             // They are in the same order.
@@ -221,7 +221,7 @@ impl Export {
         })
     }
 
-    /// What a row of a run is of.
+    /// The keys of a run's row.
     fn run_keys(&self) -> Vec<Column> {
         columns(&["folder", "policy"], Kind::Text)
             .chain(columns(&["seed", "point"], Kind::Count))
@@ -263,7 +263,7 @@ impl Export {
         Ok(())
     }
 
-    /// The changed files that a run's rows are made of.
+    /// The changed files behind a run's rows.
     fn changed(&self, folder: usize, run: &RunState) -> Cell {
         let all = self.results[folder].changed.iter().chain(&run.changed);
         Cell::text(&all.map(|changed| changed.file.as_str()).collect::<Vec<_>>().join(" "))
@@ -302,7 +302,7 @@ impl Export {
             let path = self.results[folder].folder.join(&file);
             let unread = |source| Failed::Other(Error::Read { path: path.clone(), source });
             let opened = match below::open(&self.results[folder].folder, &file) {
-                // It is among what is changed, which is allowed then.
+                // The missing file is among the changed ones, which are allowed then.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !state.changed.is_empty() => continue,
                 opened => opened.map_err(unread)?,
             };
@@ -341,7 +341,7 @@ impl Export {
         all
     }
 
-    /// The end of a row of comparisons: what became of the runs that it is of, and which of their files are changed.
+    /// The end of a row of comparisons: the status of its runs, and their changed files.
     fn states_of(&self, folder: usize, of: &[(&str, usize)]) -> [Cell; 2] {
         let results = &self.results[folder];
         let mut found: Vec<&str> = of.iter().map(|&(arm, point)| results.status_of(arm, point)).collect();

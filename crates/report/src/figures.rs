@@ -50,7 +50,7 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
     figures
 }
 
-/// The figure that shows what the experiment is about.
+/// The figure that shows the experiment's main question.
 pub(super) fn lead<'a>(study: &Study<'_>, figures: &'a [Figure]) -> Option<&'a Figure> {
     let aim = study.questions().into_iter().next()?;
     let aimed_at = study.targets().into_iter().find(|reached| aim.key == format!("time_to.{}", reached.name()));
@@ -74,13 +74,13 @@ pub(super) fn lead<'a>(study: &Study<'_>, figures: &'a [Figure]) -> Option<&'a F
 /// The most bars of a figure.
 const MOST_BARS: usize = 48;
 
-/// The most points of which something is drawn for each.
+/// The most points with a picture each.
 const MOST_COURSES: usize = 6;
 
 /// The most sentences under a figure of a sweep.
 const MOST_SENTENCES: usize = 12;
 
-/// Leaves the rest to the table.
+/// Leaves the remaining sentences to the table.
 fn shorten(summary: &mut Vec<String>) {
     let rest = summary.len().saturating_sub(MOST_SENTENCES);
     if rest > 0 {
@@ -89,7 +89,7 @@ fn shorten(summary: &mut Vec<String>) {
     }
 }
 
-/// The meaning of lines, bands and thin lines: in a sentence, and what else is to be known.
+/// The meaning of lines, bands and thin lines: in a sentence, and further notes.
 fn how_means_are_shown(study: &Study<'_>) -> (String, String) {
     let counts = || study.arms.iter().flat_map(|arm| &arm.runs).map(BTreeMap::len).filter(|&count| count > 0);
     means_of(counts().min().unwrap_or(0), counts().max().unwrap_or(0))
@@ -133,7 +133,7 @@ fn mean_words(label: &str, estimate: &Estimate, unit: Option<&str>) -> String {
     format!("{label}: {}{unit} ({seeds})", show(estimate).replace('-', "−"))
 }
 
-/// The targets for a metric, and what is reached without a model.
+/// The targets for a metric, and the references without a model.
 fn marks(study: &Study<'_>, metric: MetricId) -> Vec<Mark> {
     let mark = |reached: &Reached| {
         let target = &reached.target;

@@ -1,17 +1,17 @@
-//! What of two folders is paired by seed.
+//! Pairing by seed of the results of two folders.
 //!
 //! A draw belongs to its seed, its purpose, its entity (a client, the server) and its index, and to nothing else. So
 //! runs of equal seeds share draws although parameters of laws, the protocol or the number of clients differ: a client
 //! has the same quantiles of its latencies, and is dealt its data by the same numbers. What is trained shares nothing
 //! between tasks of different kinds. Differences of shared draws are paired; of others the two samples are independent,
-//! and the interval is Welch's. Both are right for means over seeds, whatever is shared; sharing makes the paired one
-//! narrow.
+//! and the interval is Welch's. Both are right for means over seeds, with or without shared draws; sharing makes the
+//! paired one narrow.
 
 use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::experiment::sample::Sample;
 
-/// Quantities that depend on what is trained.
+/// Quantities that depend on training.
 const TRAINED: [&str; 7] = ["final.", "best.", "at_bytes.", "time_to.", "bytes_to.", "reached.", "compute_to."];
 
 /// How a quantity of two experiments is compared.
@@ -21,12 +21,12 @@ pub(super) enum Pairing {
     Paired,
     /// As independent samples.
     Independent,
-    /// Not at all: it has not the same meaning.
+    /// Not at all: its meaning differs.
     None,
 }
 
 impl Pairing {
-    /// Of a quantity of two experiments.
+    /// The pairing of a quantity of two experiments.
     pub fn of(one: &Results, other: &Results, key: &str) -> Self {
         let is_trained = TRAINED.iter().any(|start| key.starts_with(start));
         if key.starts_with("regret.") && one.section("regret") != other.section("regret") {
@@ -52,8 +52,7 @@ fn common_seeds(one: &Results, other: &Results) -> usize {
     one.seeds.iter().filter(|seed| other.seeds.contains(seed)).count()
 }
 
-/// What is to be said about how two experiments are compared, in sentences; nothing if they share their worlds
-/// and the program.
+/// Notes on the comparison of two experiments, in sentences; empty if they share their worlds and the program.
 pub(super) fn notes([one, other]: [&Results; 2], [left, right]: [&str; 2]) -> Vec<String> {
     let mut notes = Vec::new();
     let sections = ["population", "task", "training", "protocol"].into_iter();
@@ -72,7 +71,7 @@ pub(super) fn notes([one, other]: [&Results; 2], [left, right]: [&str; 2]) -> Ve
     }
     if one.build != other.build {
         notes.push(format!(
-            "{left} and {right} were made by different builds of FedGenie ({}, {}): the program may be what differs",
+            "{left} and {right} were made by different builds of FedGenie ({}, {}): the difference may be the program's",
             one.build, other.build
         ));
     }

@@ -1,6 +1,6 @@
 //! A report as one HTML page that needs no network.
 //!
-//! What the page consists of is rendered here: text, tables, and every figure's data as a table, all escaped by the
+//! The content of the page is rendered here: text, tables, and every figure's data as a table, all escaped by the
 //! template `templates/report.html`. The pictures are drawn in the browser, by Apache ECharts (`vendor/`) and the
 //! scripts beside it, from the same numbers, which lie in the page as JSON.
 //!
@@ -40,7 +40,7 @@ const SCRIPTS: [&str; 6] = [
     include_str!("html/script/page.js"),
 ];
 
-/// What the licences of the library and its parts want to see repeated wherever they go.
+/// Notices that the licences of the library and its parts require in every copy.
 const LICENCES: [&str; 3] = [
     include_str!("html/vendor/NOTICE"),
     include_str!("html/vendor/LICENSE-zrender"),
@@ -55,6 +55,6 @@ pub fn html(report: &Report) -> String {
     let data = json::json(report, &shown);
     let page = view::page(report, &shown, &data);
     let text = page.render().expect("writing to memory does not fail");
-    // What the page is made of has none of them.
+    // The page itself has none of these characters.
     stripped_lines(&text).into_owned()
 }

@@ -4,10 +4,10 @@ use super::model::{Overview, Report, Table};
 use super::study::{Arm, Study};
 use fedgenie_experiment::experiment::counted;
 
-/// What a table says of a policy none of whose runs is complete.
+/// The words for a policy without a complete run.
 pub(super) const NO_RUN: &str = "no complete run";
 
-/// Every policy (and point of a sweep) that has no complete run, and what became of those that it should have.
+/// Every policy (and point of a sweep) without a complete run, and the fate of its runs.
 pub(super) fn lacking(study: &Study<'_>) -> Vec<[String; 2]> {
     let mut all = Vec::new();
     for (point, arm) in (0..study.points.len()).flat_map(|point| (0..study.arms.len()).map(move |arm| (point, arm))) {

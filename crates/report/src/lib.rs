@@ -1,4 +1,4 @@
-//! Reports: what an experiment found, as pictures with their data, for a browser, a paper or a spreadsheet.
+//! Reports: the findings of an experiment, as pictures with their data, for a browser, a paper or a spreadsheet.
 //!
 //! ```text
 //! result folders ─▶ Report { facts, verdicts, figures, why } ─┬▶ report.html   (self-contained, interactive)
@@ -6,8 +6,8 @@
 //!                                                             └▶ *.csv
 //! ```
 //!
-//! Everything that is drawn is in the [`Report`]: the three forms show the same numbers. It is made from the runs'
-//! summaries and thinned courses (`run.json`) alone, so that its cost does not grow with the number of rounds.
+//! Everything drawn is in the [`Report`]: the three forms show the same numbers. It is made from the runs' summaries
+//! and thinned courses (`run.json`) alone, so that its cost does not grow with the number of rounds.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 

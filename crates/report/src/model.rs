@@ -14,32 +14,32 @@ pub(super) const CHANGED: &str = "changed";
 pub struct Report {
     /// Heading.
     pub title: String,
-    /// What was run: one entry per result folder.
+    /// The experiments: one entry per result folder.
     pub experiments: Vec<Experiment>,
-    /// What was found, in sentences: the best policy or point, and what is not told apart from it.
+    /// The findings, in sentences: the best policy or point, and the candidates not told apart from it.
     pub answers: Vec<String>,
     /// Warnings, each once.
     pub warnings: Vec<String>,
     /// Comparisons of policies, and whether they are significant.
     pub verdicts: Vec<Verdict>,
-    /// The main ones of them at a glance: one table for each group of experiments with the same points.
+    /// The main comparisons at a glance: one table for each group of experiments with the same points.
     pub overviews: Vec<Overview>,
     /// Results per policy and point: final values with intervals.
     pub results: Table,
-    /// The columns of them that matter most, where they are few enough for the first screen; empty otherwise.
+    /// The columns of `results` that matter most, where they are few enough for the first screen; empty otherwise.
     pub brief: Table,
     /// The policies, in order, each with its looks in all figures; where decisions are explained, also the candidates
     /// that were not chosen.
     pub series: Vec<Series>,
-    /// Names of files that were taken although they are not what was written.
+    /// Names of changed files that were accepted.
     pub changed: Vec<String>,
-    /// Policies (and points of a sweep) without a complete run, and what became of theirs.
+    /// Policies (and points of a sweep) without a complete run, and the fate of their runs.
     pub lacking: Vec<[String; 2]>,
     /// The pictures, in order.
     pub figures: Vec<Figure>,
-    /// The name of the one that shows what the experiment is about; empty if none does.
+    /// The name of the figure that shows the experiment's main question; empty if none does.
     pub lead: String,
-    /// Why policies chose these clients, where they say so.
+    /// Why policies chose these clients, where they explain it.
     pub why: Vec<Why>,
 }
 
@@ -47,7 +47,7 @@ impl Report {
     /// Leaves out all figures but one.
     ///
     /// # Errors
-    /// If there is no such figure: the names of those that there are.
+    /// If there is no such figure: the names of the figures.
     pub fn keep_figure(&mut self, name: &str) -> Result<(), Vec<String>> {
         if self.figures.iter().all(|figure| figure.id != name) {
             return Err(self.figures.iter().map(|figure| figure.id.clone()).collect());
@@ -64,7 +64,7 @@ impl Report {
     }
 }
 
-/// What was run.
+/// An experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Experiment {
     /// Prefix of its policies' labels where several experiments are shown; empty for one.
@@ -93,8 +93,8 @@ pub struct Overview {
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The point of a sweep, by its short name; empty if nothing was swept, or it is the same at several; "points of the
-    /// sweep" where two points are compared.
+    /// The point of a sweep, by its short name; empty if nothing was swept, or it is the same at several; "points of
+    /// the sweep" where two points are compared.
     pub point: String,
     /// What is compared: "cumulative mean regret", "test loss at 200 s".
     pub quantity: String,
@@ -108,9 +108,10 @@ pub struct Verdict {
     pub pairs: usize,
     /// "lower", "higher", "not told apart", "the same".
     pub verdict: String,
-    /// About how many seeds would tell the two apart at this difference; none where they are told, or are the same.
+    /// About how many seeds would tell the two apart at this difference; `None` where they are told apart already, or
+    /// are the same.
     pub seeds_needed: Option<u64>,
-    /// Whether that is good for the subject; none if not told apart or neither good nor bad.
+    /// Whether that is good for the subject; `None` if not told apart or neither good nor bad.
     pub is_better: Option<bool>,
 }
 
@@ -142,14 +143,14 @@ pub struct Series {
     pub style: Style,
 }
 
-/// What a policy says of its decisions.
+/// A policy's explanation of its decisions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Why {
     /// Name of its file of data, unique as that of a figure.
     pub id: String,
     /// The policy, and the sweep's point where there are several.
     pub policy: String,
-    /// What is shown of how much, in sentences.
+    /// Notes on how much is shown, in sentences.
     pub words: Vec<String>,
     /// Its pictures, by index among the report's figures.
     pub figures: Vec<usize>,
@@ -162,9 +163,9 @@ pub struct Why {
 /// One decision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Decided {
-    /// Which, and its numbers that belong to no candidate.
+    /// Which decision, and its numbers that belong to no candidate.
     pub heading: String,
-    /// What is left out; empty if nothing is.
+    /// A note on omitted candidates; empty if there are none.
     pub note: String,
     /// A row for each candidate.
     pub table: Table,
@@ -179,24 +180,24 @@ pub struct Figure {
     pub id: String,
     /// Heading.
     pub title: String,
-    /// What is drawn, in a sentence or two.
+    /// The content, in a sentence or two.
     pub caption: String,
     /// How it was computed; empty where the caption says it.
     pub method: String,
-    /// The same in sentences, for people who cannot see it.
+    /// The content in sentences, for readers who cannot see the picture.
     pub summary: Vec<String>,
-    /// The figures among which this is one to choose; none if it stands alone.
+    /// The figures among which this is one to choose; `None` if it stands alone.
     pub choice: Option<Choice>,
-    /// What is drawn.
+    /// The chart.
     pub chart: Chart,
 }
 
-/// Where a figure stands among others that answer the same question, of which a page shows one at a time.
+/// Place of a figure among others that answer the same question, of which a page shows one at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Choice {
     /// The name that all of them have in common.
     pub of: String,
-    /// What there is to choose, and what this figure shows of it: "regret": "mean", "over": "rounds".
+    /// The choices, and this figure's value of each: "regret": "mean", "over": "rounds".
     pub values: Vec<[String; 2]>,
 }
 
@@ -207,7 +208,7 @@ impl Choice {
     }
 }
 
-/// What is drawn.
+/// The content of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Chart {
@@ -232,14 +233,14 @@ pub enum Chart {
         y: Axis,
         /// Labels of the rows, from the bottom up.
         rows: Vec<String>,
-        /// What a colour means.
+        /// Meaning of a colour.
         value: Axis,
         /// The grids.
         panels: Vec<Panel>,
     },
     /// Stacked bars, one per category.
     Bars {
-        /// What a length means.
+        /// Meaning of a length.
         value: Axis,
         /// Labels of the bars: policies.
         categories: Vec<String>,
@@ -248,7 +249,7 @@ pub enum Chart {
     },
     /// Values with intervals, one below the other, with a line at zero.
     Intervals {
-        /// What the horizontal axis means.
+        /// Meaning of the horizontal axis.
         value: Axis,
         /// Label, series and value.
         rows: Vec<(String, String, Interval)>,
@@ -258,13 +259,13 @@ pub enum Chart {
 /// An axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Axis {
-    /// What it shows, without unit.
+    /// The quantity, without unit.
     pub label: String,
-    /// The unit; none for a pure number.
+    /// The unit; `None` for a pure number.
     pub unit: Option<String>,
     /// Scales that make sense, the first of which is shown at first.
     pub scales: Vec<Scale>,
-    /// Fixed ends; none where the data decides.
+    /// Fixed ends; `None` where the data decide.
     pub range: [Option<f64>; 2],
 }
 
@@ -283,9 +284,9 @@ pub enum Scale {
 pub struct Line {
     /// The series it belongs to.
     pub series: String,
-    /// What it is.
+    /// Its kind.
     pub role: LineKind,
-    /// What it is, in words, where the series alone does not say: "0.42 n^0.61", "bound of Theorem 1".
+    /// Its label where the series alone does not say: "0.42 n^0.61", "bound of Theorem 1".
     pub label: Option<String>,
     /// `x` and `y`, by ascending `x`.
     pub points: Vec<(f64, f64)>,
@@ -297,7 +298,7 @@ pub struct Line {
     pub has_dots: bool,
 }
 
-/// What a line is.
+/// Kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LineKind {
@@ -309,27 +310,27 @@ pub enum LineKind {
     Fit,
     /// A theoretical bound: drawn dotted.
     Bound,
-    /// The lowest or the highest of the values that a mean is of: drawn thin.
+    /// The lowest or the highest of the values behind a mean: drawn thin.
     Extreme,
 }
 
 /// A horizontal line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mark {
-    /// What it is.
+    /// Its label.
     pub label: String,
-    /// Where it is.
+    /// Its value.
     pub value: f64,
 }
 
 /// One grid of a heat map.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Panel {
-    /// What the grid shows: a policy.
+    /// The grid's label: a policy.
     pub label: String,
-    /// Row by row from the bottom, column by column; none where nothing is known.
+    /// Row by row from the bottom, column by column; `None` where nothing is known.
     pub cells: Vec<Vec<Option<f64>>>,
-    /// Whether a cell is inside the contour: the best one, and those that are not told apart from it. Empty without.
+    /// Whether a cell is inside the contour: the best cell, and cells not told apart from it. Empty without a contour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contour: Vec<Vec<bool>>,
 }

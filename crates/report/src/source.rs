@@ -25,9 +25,9 @@ pub struct Results {
     pub seeds: Vec<u64>,
     /// The policies' labels, in order.
     pub labels: Vec<String>,
-    /// Every run of the experiment, and what there is of it.
+    /// Every run of the experiment, with its state in the folder.
     pub states: Vec<RunState>,
-    /// Files of the experiment itself that are not what was written.
+    /// Changed files of the experiment itself.
     pub changed: Vec<Changed>,
     /// Runs with their courses, and statistics over them.
     pub summary: Summary,
@@ -72,7 +72,7 @@ impl Results {
         }
     }
 
-    /// What a careful user should know about the runs, with the folder's name.
+    /// Warnings about the runs, with the folder's name.
     pub fn warnings_of_runs(&self) -> Vec<String> {
         warnings(&self.summary).into_iter().map(|warning| format!("{}: {warning}", self.name)).collect()
     }
@@ -118,7 +118,7 @@ impl Results {
         Self { name, folder, version, build, scenario, seeds, labels, states, changed, summary, warnings, table }
     }
 
-    /// All files that are not what was written.
+    /// All changed files.
     pub(super) fn all_changed(&self) -> impl Iterator<Item = &Changed> {
         self.changed.iter().chain(self.states.iter().flat_map(|state| &state.changed))
     }
@@ -135,8 +135,8 @@ impl Results {
         self.changed.iter().chain(of_runs).map(|changed| changed.file.as_str()).collect()
     }
 
-    /// What became of the runs of a policy at a point: `complete` if there are all, `incomplete` if there are some,
-    /// else `failed` or `missing`.
+    /// The state of the runs of a policy at a point: `complete` if there are all, `incomplete` if there are some, else
+    /// `failed` or `missing`.
     pub(super) fn status_of(&self, arm: &str, point: usize) -> &'static str {
         let is_its = |state: &&RunState| state.arm == arm && state.point == point;
         let found: BTreeSet<&str> = self
@@ -158,7 +158,7 @@ impl Results {
         self.summary.title.as_deref().unwrap_or(&self.summary.scenario)
     }
 
-    /// Compares the policies with this one; none for what the scenario says.
+    /// Compares the policies with this one; `None` for the scenario's reference.
     ///
     /// # Errors
     /// If there is no such policy.
@@ -188,7 +188,7 @@ impl Results {
         self.table.get(name)
     }
 
-    /// Which of several kinds a section names.
+    /// The kind that a section names.
     pub(super) fn kind(&self, section: &str) -> Option<String> {
         match self.section(section)? {
             toml::Value::String(kind) => Some(kind.clone()),

@@ -126,7 +126,7 @@ impl<'a> Study<'a> {
             let from = &results[folder];
             let own = arms.len() + from.reference();
             let same = arms.iter().find(|arm| results[arm.folder].shares_world(from)).map(|arm| arm.references[0]);
-            // What differs in its world is also compared with its namesake in the first.
+            // A policy of another world is also compared with its namesake in the first.
             let is_other = !results[folders[0]].shares_world(from);
             let known = arms.len();
             for (label, policy) in labels[folder].iter().zip(&from.labels) {
@@ -144,7 +144,7 @@ impl<'a> Study<'a> {
         Self { results, arms, points, sweep, names: points::names(points), bare_names: points::bare_names(points) }
     }
 
-    /// One of the points on its own.
+    /// The study of one point.
     pub fn at(&self, point: usize) -> Self {
         let arm = |arm: &Arm<'a>| Arm {
             label: arm.label.clone(),
@@ -184,7 +184,7 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// One policy at some points, as if it were a policy at each, called so; nothing is compared between them.
+    /// One policy at some points, as if it were a policy at each, with these labels; nothing is compared between them.
     pub fn points_of(&self, arm: usize, points: &[usize], label: impl Fn(usize) -> String) -> Self {
         let from = &self.arms[arm];
         let of_point = |&point: &usize| Arm {
@@ -206,7 +206,7 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// What the first experiment is about.
+    /// The questions of the first experiment.
     pub fn questions(&self) -> Vec<Aim> {
         self.arms.first().map(|arm| questions(&self.results[arm.folder].summary)).unwrap_or_default()
     }
@@ -237,7 +237,7 @@ impl<'a> Study<'a> {
         all.filter(|&(arm, point)| !self.arms[arm].runs[point].is_empty()).collect()
     }
 
-    /// What a quantity of a policy comes to at a point, as [`sample`](fedgenie_experiment::experiment::sample) has it.
+    /// The value of a quantity of a policy at a point, as [`sample`](fedgenie_experiment::experiment::sample) has it.
     pub fn estimate(&self, arm: usize, point: usize, key: &str) -> Option<Estimate> {
         self.sample(arm, point, key).estimate(self.horizon(point, key))
     }
@@ -253,7 +253,7 @@ impl<'a> Study<'a> {
         Pairing::of(mine, theirs, key)
     }
 
-    /// The differences of every policy at every point to its references, as far as they mean something.
+    /// The differences of every policy at every point to its references, as far as they are defined.
     pub fn differences(&self, key: &str) -> Vec<Difference> {
         let mut all = Vec::new();
         for (arm, point) in self.combinations() {
@@ -268,7 +268,7 @@ impl<'a> Study<'a> {
         all
     }
 
-    /// Difference of a policy to itself at another point, paired by seed; none for regrets if the sweep changes the
+    /// Difference of a policy to itself at another point, paired by seed; `None` for regrets if the sweep changes the
     /// reward.
     pub fn between(&self, arm: usize, [point, against]: [usize; 2], key: &str) -> Option<Estimate> {
         if point == against || key.starts_with("regret.") && self.sweep.moves("regret") {
@@ -329,8 +329,8 @@ impl<'a> Study<'a> {
         targets
     }
 
-    /// What is reached without a model by a metric, as means over seeds, by name; what differs between runs of a seed
-    /// is left out.
+    /// References without a model for a metric, as means over seeds, by name; references that differ between runs of a
+    /// seed are left out.
     pub fn references(&self, metric: MetricId) -> Vec<(String, f64)> {
         let written = metric.to_string();
         let mut of_names: BTreeMap<&str, BTreeMap<u64, Option<f64>>> = BTreeMap::new();
@@ -354,7 +354,7 @@ impl<'a> Study<'a> {
         self.arms.iter().flat_map(Arm::all_runs).any(is_limited)
     }
 
-    /// The same quantities, with what the experiment is about first.
+    /// The same quantities, the experiment's main question first.
     pub fn quantities_by_question(&self) -> Vec<Quantity> {
         let questions = self.questions();
         let place =
@@ -364,7 +364,8 @@ impl<'a> Study<'a> {
         all
     }
 
-    /// The quantities by which policies are compared, the most important first; none that is zero everywhere.
+    /// The quantities by which policies are compared, the most important first; those that are zero everywhere are left
+    /// out.
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut all = Vec::new();
         let (declared, targets) = (self.measured(), self.targets());
@@ -423,7 +424,7 @@ impl<'a> Study<'a> {
             let words = "share of runs that converge";
             all.push(Quantity::new(format!("reached.{CONVERGENCE}"), words, None, None).main());
         }
-        // Less time is better for the same number of rounds; where time ends the run, it says nothing.
+        // Less time is better for the same number of rounds; where time ends the run, it has no direction.
         let rounds: BTreeSet<u32> = self.arms.iter().flat_map(Arm::all_runs).map(|run| run.rounds).collect();
         let time = (rounds.len() == 1).then_some(Better::Lower);
         all.push(Quantity::new("virtual_time_s", "virtual time of the run", Some("s"), time).main());
@@ -486,7 +487,7 @@ pub(super) fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The name of a figure's files: whatever else a name has becomes `-`.
+/// The name of a figure's files: other characters become `-`.
 pub(super) fn id(name: &str) -> String {
     let letter = |letter: char| match letter.to_ascii_lowercase() {
         letter @ ('a'..='z' | '0'..='9' | '_') => letter,

@@ -66,7 +66,7 @@ impl Style {
     }
 }
 
-/// How what is no policy looks: grey.
+/// The style of series that are no policy: grey.
 pub(super) const GREY: Style = Style { colour: [90, 100, 112], is_dashed: true, marker: MARKERS[15], is_hollow: true };
 
 /// Two fifths of the way to white.

@@ -26,22 +26,22 @@ const HEADING: i32 = 40;
 /// Letters that fit above a picture.
 const LONGEST_HEADING: usize = 96;
 
-/// What is drawn on.
+/// The area of a drawing.
 type Area<'a> = DrawingArea<Canvas<'a>, plotters::coord::Shift>;
 
-/// What goes wrong while drawing: nothing, in memory.
+/// An error of drawing; there is none in memory.
 type Failed = Box<dyn std::error::Error>;
 
-/// The figure as SVG text; none if there is nothing to draw. `title` is that of the report, or empty to leave it out.
+/// The figure as SVG text; `None` if there is nothing to draw. `title` is that of the report, or empty to leave it out.
 pub fn draw(figure: &Figure, series: &[Series], title: &str) -> Option<String> {
     let svg = draw_as(figure, series, title, Layout::default())?;
     Some(String::from_utf8(svg).expect("SVG is text"))
 }
 
-/// As [`draw`], laid out and written as asked.
+/// As [`draw`], with this layout and format.
 pub fn draw_as(figure: &Figure, series: &[Series], title: &str, layout: Layout) -> Option<Vec<u8>> {
     let whole = if title.is_empty() { figure.title.clone() } else { format!("{}: {title}", figure.title) };
-    // What does not fit would be cut off; the report's title says less about the picture than its own.
+    // A long heading would be cut off; the report's title says less about the picture than its own.
     let longest = LONGEST_HEADING * layout.width.max(0) as usize / Layout::default().width as usize;
     let heading = if whole.chars().count() <= longest { whole } else { figure.title.clone() };
     match &figure.chart {

@@ -87,12 +87,12 @@ fn power(word: &str) -> Option<String> {
     Some(format!("${factor} \\times 10^{{{exponent}}}$"))
 }
 
-/// A cell. Between words that may be powers of ten stands what numbers and intervals are written with.
+/// A cell. The parts between powers of ten are written like numbers and intervals.
 fn in_latex(cell: &str) -> String {
     let is_between = |letter: char| letter.is_whitespace() || "[],±();".contains(letter);
     let mut shown = String::new();
     let mut plain = 0;
-    // What is no power of ten is taken as a whole: signs beside each other may mean something.
+    // A word that is no power of ten stays whole: adjacent signs may have a meaning.
     let mut start = 0;
     for piece in cell.split_inclusive(is_between) {
         let part = piece.trim_end_matches(is_between);

@@ -69,7 +69,7 @@ pub(super) fn of_mean_regret(study: &Study<'_>) -> Theory {
     theory
 }
 
-/// The form that fits best, and a sentence on it; none for a short or a constant curve.
+/// The form that fits best, and a sentence on it; `None` for a short or a constant curve.
 fn fitted(courses: &[Course], last: f64) -> Option<(Fit, String)> {
     if last < LEAST_ROUNDS {
         return None;

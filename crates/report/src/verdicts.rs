@@ -36,7 +36,7 @@ pub(super) fn verdicts(study: &Study<'_>) -> Vec<Verdict> {
     verdicts
 }
 
-/// What stands in the place of a point where points are compared with each other.
+/// The name in the place of a point where points are compared with each other.
 pub(super) const OF_POINTS: &str = "points of the sweep";
 
 /// The most points of a sweep that are compared in every main quantity; those of a larger one in the first alone.
@@ -78,7 +78,7 @@ pub(super) fn of_points(study: &Study<'_>) -> Vec<(Quantity, Vec<OfPoints>)> {
         let differs = found.iter().any(|found| found.difference.mean != 0.0 || spread(&found.difference) != 0.0);
         differs.then_some((quantity, found))
     };
-    // What the best point is chosen by comes first.
+    // The quantity that the best point is chosen by comes first.
     let summary = &study.results[study.arms[0].folder].summary;
     let aim = Aim::of(summary, !study.sweep.moves("regret")).map(|aim| aim.key);
     let mut quantities: Vec<Quantity> = study.quantities().into_iter().filter(|quantity| quantity.is_main).collect();
@@ -115,8 +115,8 @@ pub(super) fn overview_of_points(study: &Study<'_>) -> Option<Overview> {
     (!rows.is_empty()).then_some(Overview { columns, rows })
 }
 
-/// Every point of a sweep against the reference among points, and against its neighbours. The same policy has the same
-/// difference at points that it does not feel: those are left out.
+/// Every point of a sweep against the reference among points, and against its neighbours. Points with the same
+/// difference, because the sweep does not affect the policy, are left out.
 pub(super) fn verdicts_of_points(study: &Study<'_>) -> Vec<Verdict> {
     let verdict = |quantity: &Quantity, found: &OfPoints| Verdict {
         point: OF_POINTS.to_owned(),
@@ -130,7 +130,7 @@ pub(super) fn verdicts_of_points(study: &Study<'_>) -> Vec<Verdict> {
     of_points(study).iter().flat_map(of).collect()
 }
 
-/// The main comparisons, a row for each policy, reference and point; none if policies do not differ.
+/// The main comparisons, a row for each policy, reference and point; `None` if policies do not differ.
 pub(super) fn overview(study: &Study<'_>) -> Option<Overview> {
     let quantities = study.quantities().into_iter().filter(|quantity| quantity.is_main);
     let mut quantities: Vec<(Quantity, Vec<Difference>)> = quantities
@@ -169,7 +169,7 @@ fn at_all(study: &Study<'_>, arm: usize) -> String {
     format!("{}, at all {} points", study.arms[arm].label, study.points.len())
 }
 
-/// The differences in a quantity; none if nobody differs.
+/// The differences in a quantity; empty if no policy differs.
 fn found(study: &Study<'_>, quantity: &Quantity) -> Vec<Difference> {
     let found = study.differences(&quantity.key);
     // The interval of a difference of shares has a width even where all runs reach a target.
@@ -178,7 +178,7 @@ fn found(study: &Study<'_>, quantity: &Quantity) -> Vec<Difference> {
     if found.iter().any(differs) { found } else { Vec::new() }
 }
 
-/// A comparison, without what it is called.
+/// A comparison, without its names.
 fn verdict(study: &Study<'_>, difference: &Difference, quantity: &Quantity) -> Verdict {
     let verdict = verdict_against(study.arms[difference.against].label.clone(), &difference.estimate, quantity);
     Verdict { pairs: if difference.is_paired { verdict.pairs } else { 0 }, ..verdict }

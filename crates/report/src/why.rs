@@ -13,7 +13,7 @@ const MOST_ARMS: usize = 12;
 /// The series of candidates that were not chosen.
 pub(super) const OTHERS: &str = "not chosen";
 
-/// What is said of every policy's decisions.
+/// The explanations of every policy's decisions.
 pub(super) fn why(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<(Why, Vec<Figure>)> {
     let is_explained = |&(arm, point): &(usize, usize)| {
         study.arms[arm].runs[point].values().any(|run| run.metrics.explanations.is_some())
@@ -87,7 +87,7 @@ fn joined(found: &[(u64, &Explanations)]) -> Explanations {
     sum
 }
 
-/// A number over rounds, of the chosen and of the others; none if it is never known.
+/// A number over rounds, of the chosen and of the others; `None` if it is never known.
 fn figure(
     name: &str,
     [words, series]: [&str; 2],
@@ -133,7 +133,7 @@ fn figure(
     };
     let seeds = if seeds > 1 { format!(", over {seeds} seeds") } else { String::new() };
     let caption = format!(
-        "“{}” of the candidates that {words} chose, and of those that it compared and did not choose: means (thick), lowest and \
+        "“{}” of the candidates that {words} chose, and of the others that it compared: means (thick), lowest and \
          highest values (thin) {window}{seeds}.",
         explained.name
     );
@@ -142,7 +142,7 @@ fn figure(
         id: id(&format!("{name}-{tier}{}", explained.name)),
         title: format!("{words}: {what} of the chosen and of the others"),
         caption,
-        method: "What is infinite or unknown is in no line.".to_owned(),
+        method: "Infinite and unknown values are in no line.".to_owned(),
         choice: None,
         summary: vec![said("chosen", 0, explained), said(OTHERS, 1, explained)],
         chart: Chart::Lines {

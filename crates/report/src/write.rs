@@ -13,7 +13,7 @@ use fedgenie_experiment::experiment::{Experiment, Summary};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How a figure is written.
+/// File formats of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureFormat {
     /// A picture for a paper.
@@ -34,8 +34,7 @@ impl FigureFormat {
     }
 }
 
-/// Writes figures into a folder, which is made if it is not there, and with their data that of decisions. Returns what
-/// was written.
+/// Writes figures and the data of decisions into a folder, which is made if it is not there. Returns the written paths.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -43,7 +42,7 @@ pub fn write_figures(report: &Report, folder: &Path, format: FigureFormat) -> Re
     write_figures_as(report, folder, format, Layout::default())
 }
 
-/// As [`write_figures`], with pictures laid out as asked.
+/// As [`write_figures`], with pictures in this layout.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -85,7 +84,7 @@ fn write_some(
     Ok(written)
 }
 
-/// Writes the tables of results and verdicts into a folder, one file each. Returns what was written.
+/// Writes the tables of results and verdicts into a folder, one file each. Returns the written paths.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -108,8 +107,8 @@ pub fn write_page(report: &Report, path: &Path) -> Result<(), Error> {
     write_file(path, html(report).as_bytes())
 }
 
-/// Writes what `run --out` adds to its records: the page, and pictures of regret, metrics, selections, rounds and
-/// totals. They are written into the folder `into`, and are of the results of the folder `of`.
+/// Writes the additions of `run --out` to its records: the page, and pictures of regret, metrics, selections, rounds
+/// and totals. They are written into the folder `into`, and show the results of the folder `of`.
 ///
 /// # Errors
 /// If a file cannot be written.

@@ -9,7 +9,7 @@
 //! file = "../../scenarios/bsfl/fig7_iid.toml"                  # relative to this file
 //! seeds = 20
 //! set = { "stop.virtual_time" = "100 s" }                      # optional, as `--set`
-//! smoke = { seeds = 4, set = { "stop.virtual_time" = "20 s" } } # what the small budget changes
+//! smoke = { seeds = 4, set = { "stop.virtual_time" = "20 s" } } # changes of the small budget
 //!
 //! [[check]]
 //! claim = "The regret of BSFL is below that of random selection"
@@ -92,7 +92,7 @@ pub struct ScenarioUse {
     /// Values by path, as `--set`.
     #[serde(default)]
     pub set: toml::Table,
-    /// What the small budget changes.
+    /// The changes of the small budget.
     #[serde(default)]
     smoke: Option<SmokeUse>,
 }
@@ -252,7 +252,7 @@ impl Claim {
         })
     }
 
-    /// Whether it runs when these claims are named; none of them stands for all.
+    /// Whether it runs when these claims are named; an empty list stands for all.
     pub fn runs_among(&self, names: &[String]) -> bool {
         self.run == When::Always || names.contains(&self.name)
     }

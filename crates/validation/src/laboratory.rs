@@ -23,7 +23,7 @@ pub struct ScenarioRuns {
     pub experiment: Experiment,
     /// Its runs, all complete.
     pub runs: Vec<RunSummary>,
-    /// How many of them were there already.
+    /// Number of runs that were there already.
     reused: usize,
 }
 
@@ -51,17 +51,17 @@ impl ScenarioRuns {
     }
 }
 
-/// Runs of a validation that keeps them: how many were there already, and how many were made.
+/// Runs of a validation that keeps them: how many existed already, and how many were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Kept {
     /// Finished by an earlier validation.
     pub reused: usize,
-    /// Those of them that another build has made, whose first rounds were replayed.
+    /// Runs among them of another build, whose first rounds were replayed.
     #[serde(skip_serializing_if = "is_zero")]
     pub taken_over: usize,
     /// Carried out by this one.
     pub made: usize,
-    /// Those of them that were there already and were made anew, each with the reason.
+    /// Runs that existed and were made anew, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub made_anew: Vec<String>,
 }
@@ -86,7 +86,7 @@ pub struct Laboratory<'a> {
     /// Whether runs of another build are kept whose first rounds replay to the same digests.
     takes_over: bool,
     kept: Mutex<Kept>,
-    /// Whether a statistic was given runs that were there already, since that was last asked.
+    /// Whether runs of an earlier validation were given to a statistic since [`Self::take_reused`] was last called.
     has_reused: AtomicBool,
     cache: DataCache,
     completed: Mutex<BTreeMap<Key, Arc<ScenarioRuns>>>,
@@ -130,7 +130,7 @@ impl<'a> Laboratory<'a> {
     }
 
     /// Keeps finished runs in a folder as well, and takes from there those of an earlier validation: of the same
-    /// scenarios and data, by the same build of the program. Those of another build are made anew.
+    /// scenarios and data, by the same build of the program. Runs of another build are made anew.
     #[must_use]
     pub fn keeping(mut self, folder: PathBuf) -> Self {
         self.folder = Some(folder);
@@ -142,7 +142,7 @@ impl<'a> Laboratory<'a> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether any runs that statistics were given since the last call had been made by an earlier validation.
+    /// Whether statistics were given runs of an earlier validation since the last call.
     pub(super) fn take_reused(&self) -> bool {
         self.has_reused.swap(false, Ordering::Relaxed)
     }
@@ -218,8 +218,9 @@ impl<'a> Laboratory<'a> {
         execute(experiment, runs, outputs, self.threads, &self.cache, self.progress).into_iter().collect()
     }
 
-    /// Carries out the runs that a result folder lacks, or has damaged. The others are as good as new. Of a run that
-    /// was put aside the summary is enough: statistics see nothing else. Returns all runs, and how many were there.
+    /// Carries out the runs that a result folder lacks, or has damaged. The others are as good as new. A run whose
+    /// other files were put aside is complete by its summary, which is all that statistics read. Returns all runs, and
+    /// how many existed.
     fn carry_out_into(&self, folder: &Path, experiment: &Experiment) -> Result<(Vec<RunSummary>, usize), Error> {
         let opened = ResultFolder::open(folder, experiment, Earlier::Resume, Shard::WHOLE)?;
         let (found, taken_over, made_anew) = self.look(folder, &opened, experiment)?;
@@ -240,7 +241,7 @@ impl<'a> Laboratory<'a> {
         Ok((runs, reused))
     }
 
-    /// What a result folder has of the runs of an experiment; how many of them another build has made, and why others
+    /// The runs of an experiment that a result folder holds; how many of them another build has made, and why others
     /// cannot be used.
     fn look(&self, folder: &Path, opened: &ResultFolder, experiment: &Experiment) -> Result<Looked, Error> {
         let (mut found, mut foreign, mut made_anew) = (Vec::new(), Vec::new(), Vec::new());
@@ -285,8 +286,8 @@ impl<'a> Laboratory<'a> {
 /// Runs with their summaries, as far as a folder has them; how many were taken over; why others are made anew.
 type Looked = (Vec<(RunId, Option<RunSummary>)>, usize, Vec<String>);
 
-/// The folder of an experiment among those of a validation: its name, and what its runs are made of. Another scenario
-/// or other data have another folder; each run says which build made it.
+/// The folder of an experiment among those of a validation: its name, and a digest of scenario and data. Each run
+/// records its build.
 fn place_of(experiment: &Experiment) -> Result<String, Error> {
     let mut made_of = vec![experiment.resolved.clone()];
     made_of.extend(experiment.data_digests()?.into_iter().flat_map(<[String; 2]>::from));
@@ -294,7 +295,7 @@ fn place_of(experiment: &Experiment) -> Result<String, Error> {
     Ok(format!("{}-{}", experiment.first().sections.name, &digest[..16]))
 }
 
-/// What a statistic may ask for: runs and scenarios of one claim.
+/// Access of a statistic to the runs and scenarios of one claim.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// Threads, budget and data sets.

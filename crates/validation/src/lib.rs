@@ -46,7 +46,7 @@ pub fn validate(claim: &Claim, laboratory: &Laboratory<'_>) -> Result<ClaimResul
         title: claim.title.clone(),
         source: claim.source.clone(),
         checks: checks?,
-        // The time of runs that another validation made is not this one's to tell.
+        // The time of reused runs belongs to another validation.
         seconds: (!laboratory.take_reused()).then_some(seconds),
     })
 }

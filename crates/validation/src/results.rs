@@ -30,7 +30,7 @@ pub struct Row {
     pub verdict: Verdict,
     /// The expected verdict.
     pub expected: Option<Verdict>,
-    /// What a reader of the verdict has to know: runs that never reached a target.
+    /// Note for readers of the verdict: runs that never reached a target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Whether the number is of the small budget, which may leave anything undecided.
@@ -115,11 +115,11 @@ pub struct ClaimResult {
     pub source: String,
     /// Results of its checks.
     pub checks: Vec<CheckResult>,
-    /// Duration of the check, wall time; none where runs were there already.
+    /// Duration of the check, wall time; `None` where runs were reused.
     pub seconds: Option<f64>,
 }
 
-/// How long all checks took; none where that is not known of each.
+/// The duration of all checks; `None` if that of any is unknown.
 pub fn seconds_of_all(results: &[ClaimResult]) -> Option<f64> {
     results.iter().map(|result| result.seconds).sum()
 }

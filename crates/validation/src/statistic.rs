@@ -35,14 +35,14 @@ pub struct Measured {
     pub label: String,
     /// The number.
     pub value: f64,
-    /// Its 95 % interval; none for a deterministic number.
+    /// Its 95 % interval; `None` for a deterministic number.
     pub ci95: Option<[f64; 2]>,
     /// Number of seeds, instances or replications behind it.
     pub n: usize,
     /// Whether the number is deterministic. A deterministic quantity has no interval; its value alone decides the
-    /// verdict. A random one without an interval leaves it undecided.
+    /// verdict. A random one without an interval stays undecided.
     pub is_exact: bool,
-    /// What a reader of the verdict has to know.
+    /// Note for readers of the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -162,7 +162,7 @@ fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error
     }
 }
 
-/// What is reached without a model: `reference.NAME.METRIC`.
+/// The number of a reference without the model: `reference.NAME.METRIC`.
 fn reference(run: &RunSummary, value: &str) -> Option<f64> {
     let (name, metric) = value.strip_prefix("reference.")?.split_once('.')?;
     run.reference.get(name)?.get(metric).copied()
@@ -187,10 +187,10 @@ fn shown(value: f64) -> String {
     fedgenie_experiment::experiment::number(value)
 }
 
-/// What runs spend until a target, by seed.
+/// Spending of runs until a target, by seed.
 fn sample(key: &str, runs: &[&RunSummary]) -> Result<Sample, Error> {
     let found = Sample::of(key, &runs.iter().map(|&run| (run.seed, run)).collect());
-    // Of a target that there is not, it says which there are.
+    // An unknown target is refused with the known ones.
     if let Some(run) = runs.first().filter(|_| found.is_empty()) {
         number(run, key, None)?;
     }

@@ -31,7 +31,7 @@ impl<T> Named<T> {
         &self.0
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -69,7 +69,7 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> Schema {
-        // Known by its own name too, for those that look up what each component takes.
+        // The type is registered under its own name too, to look up the parameters of each component.
         let _ = generator.subschema_for::<T>();
         let one = T::json_schema(generator);
         let mut properties = serde_json::Map::new();

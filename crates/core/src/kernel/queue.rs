@@ -23,8 +23,8 @@ struct Entry<E> {
     event: E,
 }
 
-/// Pending events, smallest key first. The state has dead entries as well: handles outside name the same events after
-/// it was loaded.
+/// Pending events, smallest key first. The state includes dead entries, so that handles outside name the same events
+/// after loading.
 #[derive(Debug, Stateful)]
 #[state(check = Self::is_sound)]
 pub struct EventQueue<E> {
@@ -42,7 +42,7 @@ impl<E> Default for EventQueue<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// Whether the slots of what was loaded are there.
+    /// Whether the loaded entries name slots that exist.
     fn is_sound(&self) -> bool {
         let Self { heap, generations, free_slots, dead } = self;
         let slots = generations.len();
@@ -105,7 +105,7 @@ impl<E: Copy> EventQueue<E> {
         self.generations[handle.slot as usize] == handle.generation
     }
 
-    /// Makes every handle of this slot name nothing, and the slot free for the next event.
+    /// Invalidates every handle of this slot, and frees the slot for the next event.
     fn retire(&mut self, handle: Handle) {
         let generation = &mut self.generations[handle.slot as usize];
         *generation = generation.wrapping_add(1);

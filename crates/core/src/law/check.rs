@@ -1,4 +1,4 @@
-//! What every law must satisfy; the tests of each law call this.
+//! Checks that every law must pass; the tests of each law call them.
 
 use super::Law;
 use crate::math::float::{exp, power};

@@ -1,7 +1,7 @@
 //! How a scenario writes a law: `{ gamma = { shape = 2, scale = "0.1 s" } }`.
 //!
-//! The `Config` in each law's file holds the law's parameters and is read by derived serde. What stands for a parameter
-//! is open ([`Values`]): a scenario may give one that differs between clients, a law is built from plain numbers.
+//! The `Config` in each law's file holds the law's parameters and is read by derived serde. The type of a parameter is
+//! open ([`Values`]): a scenario may give one that differs between clients, a law is built from plain numbers.
 //! [`Convert`] leads from the one to the other.
 
 use super::empirical::SampleFileError;
@@ -16,11 +16,11 @@ use std::fmt::{self, Debug, Display};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-/// What can stand for a parameter.
+/// A type of parameter.
 pub trait Parameter: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema {}
 impl<T: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema> Parameter for T {}
 
-/// What stands for the parameters of a law.
+/// The types of a law's parameters.
 pub trait Values: Clone + Debug + PartialEq + JsonSchema {
     /// For a parameter in the unit of the variate.
     type Quantity: Parameter;
@@ -44,11 +44,11 @@ impl Values for () {
     type File = ();
 }
 
-/// What becomes of each parameter of a law, called in the order of the parameters.
+/// A conversion of the parameters of a law, called in their order.
 pub trait Convert {
-    /// What stands for the parameters now.
+    /// The types before.
     type From: Values;
-    /// What will stand for them.
+    /// The types after.
     type To: Values;
     /// Why a parameter cannot be converted.
     type Error;
@@ -77,7 +77,7 @@ pub enum BuildError {
     Parameter {
         /// The name of the law.
         law: &'static str,
-        /// The parameter, and what would be right.
+        /// The parameter, and its accepted range.
         error: LawError,
     },
     /// A file of samples is missing or wrong.
@@ -97,9 +97,8 @@ impl From<(&'static str, SampleFileError)> for BuildError {
     }
 }
 
-/// Implements conversion and building for the `Config` of a law's file: its fields, each with what it is (`quantity`,
-/// `number`, `file`, or `optional` for a quantity that may be left out), in the order in which the constructor takes
-/// them.
+/// Implements conversion and building for the `Config` of a law's file: its fields in the order of the constructor,
+/// each with its role (`quantity`, `number`, `file`, or `optional` for a quantity that may be left out).
 macro_rules! parameters {
     ($($field:tt: $kind:ident),+ => $new:path) => {
         impl<V: $crate::law::config::Values> Config<V> {
@@ -165,7 +164,7 @@ pub const fn names_and<const N: usize>(others: &[&'static str]) -> [&'static str
 /// Reads the law with this name, whose parameters are the next value of `map`. The name was read as a key.
 ///
 /// # Errors
-/// What is wrong with the parameters.
+/// The fault of the parameters.
 pub fn law_named<'de, V: Values, A: MapAccess<'de>>(name: &'static str, map: &mut A) -> Result<LawConfig<V>, A::Error> {
     LawConfig::deserialize(MapAccessDeserializer::new(Named { name, map }))
 }
@@ -186,7 +185,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Named<'_, A> {
     }
 }
 
-/// Reads a list; for anything else the error says what is expected.
+/// Reads a list; for anything else the error names the expected value.
 pub struct ListOf<T, E> {
     expected: E,
     item: PhantomData<T>,

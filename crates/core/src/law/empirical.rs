@@ -69,7 +69,7 @@ pub enum SampleFileError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A line is not a sample.
@@ -82,7 +82,7 @@ pub enum SampleFileError {
         /// The text of the line.
         found: String,
     },
-    /// There are more samples than are read.
+    /// There are more samples than the limit.
     #[error(
         "{path}, line {line}: this is more than is read: {SAMPLES} samples, {SAMPLE_FILE_BYTES} bytes and {LINE_MAX} in a line",
         path = path.display()
@@ -127,7 +127,7 @@ impl Empirical {
         let (mut samples, mut line, mut bytes) = (Vec::new(), String::new(), 0);
         for index in 0.. {
             line.clear();
-            // No line is longer than what a number and a remark need.
+            // Room for a number and a remark.
             let count = (&mut file).take(LINE_MAX).read_line(&mut line).map_err(unreadable)?;
             bytes += count as u64;
             if count as u64 == LINE_MAX || samples.len() > SAMPLES || bytes > SAMPLE_FILE_BYTES {

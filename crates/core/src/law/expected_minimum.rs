@@ -46,10 +46,10 @@ use crate::math::quadrature::{ABSCISSAS, POINTS, WEIGHTS};
 /// The most values a table may hold.
 const LIMIT: usize = 1 << 26;
 
-/// What one panel may be off by, relative to a client's mean speed, at first; tightened if the sum is not exact.
+/// The first tolerance of a panel, relative to a client's mean speed; tightened if the sum is not exact.
 const PANEL_TOLERANCE: f64 = 1e-11;
 
-/// How exactly every single client's mean speed is reproduced.
+/// The accuracy of every single client's mean speed.
 const ACCURACY: f64 = 1e-9;
 
 const BLOCK: usize = 64;
@@ -63,7 +63,7 @@ pub struct ExpectedMinimum {
     row_of: Vec<usize>,
 }
 
-/// Why there is no table. Nothing was kept; means over draws remain as a way to the same numbers.
+/// Why there is no table. Nothing was kept; means over draws give the same numbers.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExpectedMinimumError {
     /// The table would not fit.
@@ -87,7 +87,7 @@ pub enum ExpectedMinimumError {
     NotReproduced {
         /// The index of the client.
         client: usize,
-        /// What the mesh gives.
+        /// The value of the mesh.
         found: f64,
         /// The known mean speed.
         expected: f64,
@@ -275,7 +275,7 @@ fn first_panels(tau_min: f64, clients: &[&LossyLatency<'_>]) -> Vec<Panel> {
     panels
 }
 
-/// Bisects panels until splitting one changes nobody's integral.
+/// Bisects panels until splitting one changes no client's integral.
 fn mesh(
     tau_min: f64,
     clients: &[Parts<'_>],

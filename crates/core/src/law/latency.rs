@@ -44,8 +44,9 @@ use table::Table;
 
 const TOLERANCE: f64 = 1e-11;
 
-/// Of convolutions: far in a tail, sums of two coarse steps may agree to 1e-9 since both miss where the other phases
-/// turn from certain to impossible. Only a sum that no longer moves is believed; that is seldom a step more.
+/// Tolerance of convolutions. Far in a tail, sums of two coarse steps may agree to 1e-9 because both miss the place
+/// where the other phases turn from certain to impossible. Only a sum that no longer moves is accepted; that seldom
+/// takes a step more.
 const SETTLED: f64 = 1e-15;
 
 /// See the [module](self).
@@ -55,7 +56,7 @@ pub struct JobLatency<'a> {
     pub phases: [&'a AnyLaw; 3],
     /// The rate at which the client is lost in each phase; usually 0.
     pub hazards: [f64; 3],
-    /// How long the round waits, if not forever.
+    /// The longest wait of the round; `None` if it waits forever.
     pub cut: Option<f64>,
 }
 
@@ -190,7 +191,7 @@ impl<'a> JobLatency<'a> {
         waited + slow + fast
     }
 
-    /// P(τ ≤ x and the client survives), whatever the cut.
+    /// P(τ ≤ x and the client survives), independent of the cut.
     pub fn arrival_probability_by(&self, x: f64) -> f64 {
         self.parts().arrival_probability_by(x)
     }
@@ -200,7 +201,7 @@ impl<'a> JobLatency<'a> {
         self.parts().effective_cdf(x)
     }
 
-    /// The smallest x with P(τ_eff ≤ x) ≥ u, for u in (0, 1); infinite where a lost client is never given up.
+    /// The smallest x with P(τ_eff ≤ x) ≥ u, for u in (0, 1); infinite where the round waits for a lost client forever.
     pub fn effective_quantile(&self, u: f64) -> f64 {
         let parts = self.prepared();
         if let Some(cut) = self.cut
@@ -224,7 +225,7 @@ impl<'a> JobLatency<'a> {
         smallest_root(self.minimum(), high.min(limit), |x| parts.arrival_probability_by(x) - u)
     }
 
-    /// Whether the cdf takes no quadrature: at most one phase is random, and has no hazard or is exponential.
+    /// Whether the cdf needs no quadrature: at most one phase is random, and has no hazard or is exponential.
     pub fn has_closed_form_cdf(&self) -> bool {
         let parts = self.parts();
         parts.random.len() <= 1 && parts.random.iter().all(|(law, hazard)| has_closed_tilted_cdf(law, *hazard))

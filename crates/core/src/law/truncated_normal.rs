@@ -259,7 +259,7 @@ impl Law for TruncatedNormal {
             let at = |z: f64| f((self.mean + self.sd * z).clamp(self.min, self.max));
             return quadrature::normal(at, EXPECTATION_TOLERANCE).value;
         }
-        // Only what lies within reach of the likeliest value matters.
+        // Only values within reach of the mode matter.
         let mode = 0f64.clamp(low, high);
         let (from, to) = (low.max(mode - REACH), high.min(mode + REACH));
         let density = |p: f64| {

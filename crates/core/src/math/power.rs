@@ -1,4 +1,4 @@
-//! `x^β` for many `x` at once: portable, and written so that a compiler can work on several numbers per instruction.
+//! `x^β` for many `x` at once: portable, and written for vector instructions.
 //!
 //! # Definition
 //! `x^β = exp(β·ln x)` for `x ≥ 0` and `β > 0`; 0 where the result would be below 2^-1000. `ln` splits off the exponent

@@ -62,7 +62,7 @@ pub const WEIGHTS: [f64; POINTS] = [
     0.027_152_459_411_754_095,
 ];
 
-/// An integral and how far it may be off.
+/// An integral with its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The value of the integral.

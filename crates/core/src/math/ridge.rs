@@ -38,13 +38,13 @@ impl<const N: usize> Default for Ridge<N> {
 }
 
 impl<const N: usize> Ridge<N> {
-    /// Before any observation; `ridge` is `λ`, positive.
+    /// The state before any observation; `ridge` is `λ`, positive.
     pub fn new(ridge: f64) -> Self {
         let gram = std::array::from_fn(|i| std::array::from_fn(|j| if i == j { ridge } else { 0.0 }));
         Self { gram, moment: [0.0; N] }
     }
 
-    /// Takes in an observation.
+    /// Adds an observation.
     pub fn observe(&mut self, features: &[f64; N], number: f64) {
         for i in 0..N {
             for j in 0..N {
@@ -54,7 +54,7 @@ impl<const N: usize> Ridge<N> {
         }
     }
 
-    /// What predictions need.
+    /// The factored matrix, for predictions.
     pub fn factored(&self) -> Factored<N> {
         let factor = cholesky(&self.gram);
         Factored { moment: forward(&factor, &self.moment), factor }

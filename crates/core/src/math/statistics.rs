@@ -13,7 +13,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub struct Estimate {
     /// The sample mean.
     pub mean: f64,
-    /// Lower and upper end of the interval; none for fewer than two values.
+    /// Lower and upper end of the interval; `None` for fewer than two values.
     pub ci95: Option<[f64; 2]>,
     /// Number of values.
     pub n: usize,
@@ -26,7 +26,7 @@ impl Estimate {
     }
 }
 
-/// Mean and Student's t interval of independent values; none if there are no values or one is not finite.
+/// Mean and Student's t interval of independent values; `None` if there are no values or one is not finite.
 ///
 /// The interval is `mean ± t_{0.975, n−1}·s/√n` with the unbiased sample variance `s²`.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
@@ -58,7 +58,7 @@ pub fn paired_difference(left: &[f64], right: &[f64]) -> Option<Estimate> {
 /// `n` is the size of the smaller one.
 ///
 /// With `v = s²/n` of each, the interval is `mean ± t_{0.975, ν}·√(v₁ + v₂)` and
-/// `ν = (v₁ + v₂)²/(v₁²/(n₁ − 1) + v₂²/(n₂ − 1))`. None if a sample is empty or not finite.
+/// `ν = (v₁ + v₂)²/(v₁²/(n₁ − 1) + v₂²/(n₂ − 1))`. `None` if a sample is empty or not finite.
 pub fn independent_difference(left: &[f64], right: &[f64]) -> Option<Estimate> {
     let mean = estimate(left)?.mean - estimate(right)?.mean;
     let part = |values: &[f64]| variance(values) / values.len() as f64;
@@ -76,8 +76,8 @@ pub fn independent_difference(left: &[f64], right: &[f64]) -> Option<Estimate> {
     Some(Estimate { mean, ci95, n })
 }
 
-/// About how many values would tell a mean from 0, if it and the spread are as found: the smallest `n` with
-/// `t_{0.975, n−1}·s/√n < |mean|`. None where the mean is 0 or nothing is known of the spread, and for more than 10⁹.
+/// The number of values that would tell a mean from 0, at the mean and spread found: the smallest `n` with
+/// `t_{0.975, n−1}·s/√n < |mean|`. `None` where the mean is 0 or the spread is not known, and for more than 10⁹.
 ///
 /// `s` is taken from the interval. Of a difference of independent samples, `n` is the size of each.
 pub fn values_needed(found: &Estimate) -> Option<u64> {
@@ -145,9 +145,9 @@ pub fn variance(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (values.len() - 1) as f64
 }
 
-/// Kendall's τ-b of pairs of numbers: of all pairs of pairs, those in the same order less those in opposite order, over
-/// the geometric mean of the pairs that differ in the one and in the other. None where all numbers of one are equal, or
-/// one is NaN.
+/// Kendall's τ-b of pairs of numbers: the pairs of pairs in the same order less those in opposite order, over the
+/// geometric mean of the pairs that differ in the first and in the second number. `None` where all first or all second
+/// numbers are equal, or one is NaN.
 pub fn kendall(pairs: &[(f64, f64)]) -> Option<f64> {
     let (mut balance, mut first, mut second) = (0_i64, 0_u64, 0_u64);
     for (index, one) in pairs.iter().enumerate() {

@@ -48,7 +48,7 @@ pub struct MetricId {
     pub measure: &'static str,
     /// The statistic over clients or servers, at these places.
     pub over: Option<Statistic>,
-    /// Whether servers are averaged over the last evaluated rounds first.
+    /// Whether it is a mean over the last evaluated rounds.
     pub is_last: bool,
 }
 
@@ -64,13 +64,13 @@ impl MetricId {
         Self { place, over: Some(statistic), ..self }
     }
 
-    /// The same over the last evaluated rounds.
+    /// The same metric over the last evaluated rounds.
     #[must_use]
     pub const fn last(self) -> Self {
         Self { is_last: true, ..self }
     }
 
-    /// Whether a user who writes this name means the metric.
+    /// Whether `name` is the metric's name.
     pub fn is_called(&self, name: &str) -> bool {
         let mut rest = Rest(name);
         write!(rest, "{self}").is_ok() && rest.0.is_empty()
@@ -81,7 +81,7 @@ impl MetricId {
         self.to_string().replace('_', " ")
     }
 
-    /// The metric of a name in a file that has its place beside it. None if the name is of no metric at that place.
+    /// The metric of this name and place in a file. `None` if the name fits no metric at that place.
     pub(super) fn of(place: Place, name: &str) -> Option<Self> {
         let (rest, is_last) = name.strip_suffix(LAST).map_or((name, false), |rest| (rest, true));
         let rest = rest.strip_prefix(place.prefix())?;
@@ -130,7 +130,7 @@ impl Stateful for MetricId {
     }
 }
 
-/// What is left of a text once its beginning has been found equal.
+/// The rest of a text whose beginning has been matched.
 struct Rest<'a>(&'a str);
 
 impl Write for Rest<'_> {

@@ -1,8 +1,8 @@
-//! Statistics over clients or edge servers, each of which counts alike.
+//! Statistics over clients or edge servers, each of which has the same weight.
 //!
 //! # Definition
-//! Of `n` values: `mean`; `sd`, with divisor `n`; `p10`, the value at position `⌊n/10⌋` (from 0) in ascending order, of
-//! which at most a tenth fall short; `min`; `max`. NaN of no value.
+//! Of `n` values: `mean`; `sd`, with divisor `n`; `p10`, the value at position `⌊n/10⌋` (from 0) in ascending order, so
+//! that at most a tenth lie below; `min`; `max`. NaN without values.
 
 use super::Better;
 use crate::math::float::sqrt;
@@ -37,8 +37,8 @@ impl Statistic {
         }
     }
 
-    /// Whether it belongs to the `model` digest, where it is one of a measure of which `better` values are better: mean
-    /// and deviation, and what describes those who fare worst where larger is better.
+    /// Whether the statistic belongs to the `model` digest: mean and deviation do, and `p10` and `min` of a measure of
+    /// which higher values are better.
     pub const fn is_digested(self, better: Better) -> bool {
         match (self, better) {
             (Self::Mean | Self::Sd, _) | (Self::P10 | Self::Min, Better::Higher) => true,
@@ -46,7 +46,7 @@ impl Statistic {
         }
     }
 
-    /// All statistics of some values, in the order of [`Statistic::ALL`]; NaN of none.
+    /// All statistics of some values, in the order of [`Statistic::ALL`]; NaN without values.
     pub fn of(values: &[f64]) -> [f64; 5] {
         if values.is_empty() {
             return [f64::NAN; 5];
@@ -60,8 +60,7 @@ impl Statistic {
     }
 }
 
-/// A mean of values, which rounding may have put beyond the smallest or the largest of them: that of equal ones is
-/// theirs.
+/// A mean of values, clamped to their range: rounding may put it outside. Equal values have themselves as mean.
 pub fn between(mean: f64, values: &[f64]) -> f64 {
     if mean.is_nan() {
         return mean;
@@ -76,7 +75,7 @@ pub fn between(mean: f64, values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Rounding puts no mean beyond what it is of: 0.1 three times adds up to more than 0.3.
+    /// Rounding puts no mean outside the range of its values: 0.1 three times adds up to more than 0.3.
     #[test]
     fn equal_values_have_their_mean_and_no_deviation() {
         for count in 1..50 {

@@ -73,7 +73,7 @@ pub enum Neighbourhood {
     Symmetric,
 }
 
-/// Which sets are neighbours.
+/// Neighbourhood relations of sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
     /// SA: all swaps of one member for one non-member (18).
@@ -231,7 +231,7 @@ impl Solver for Annealing {
         let mut energy = instance.bottleneck(members, &mut self.scratch) + gain.value();
         self.visit(energy, cohort);
         self.record(energy);
-        // With everybody in the cohort there is one state and no neighbour.
+        // With all candidates in the cohort there is one state and no neighbour.
         let steps = if cohort < instance.speed.len() { self.config.steps } else { 0 };
         for step in 1..=steps {
             let (next, moved) = self.step(instance, step, energy, &mut gain, rng);

@@ -1,4 +1,4 @@
-//! Regret of assignments: what edge servers lose under the models of their clusters against the best models there are.
+//! Regret of assignments: the excess loss of edge servers under their clusters' models over the best models there are.
 //!
 //! # Definition
 //! After a round of the cloud in which a rule of `[clusters]` decides, let `L_m^(k)` be the mean loss of cluster `k`'s
@@ -9,13 +9,13 @@
 //! regret of the decision = Σ_m (n_m/n)·(L_m^(k_m) − min_k L_m^(k)) ≥ 0,     assignment = the sum over decisions
 //! ```
 //!
-//! It is how far the assignment is from the best one for the models of that moment, in the objective of clustered
-//! learning. A loss that is not finite is not the smallest; a server whose own loss is not finite adds nothing, nor
-//! does one whose clients have no examples. A rule that never decides, such as `fixed`, has no such regret.
+//! It is the distance of the assignment from the best one for the models of that moment, in the objective of clustered
+//! learning. A loss that is not finite is not the smallest. A server adds nothing if its own loss is not finite or its
+//! clients have no examples. A rule that never decides, such as `fixed`, has no such regret.
 //!
 //! # Inputs
 //! `[clusters]`, and a task that trains and measures a loss, or `losses` of `[task.scripted]`. The other meters need
-//! one server: `meters` are none unless they are given.
+//! one server: `meters` defaults to an empty list.
 //!
 //! # Cost
 //! One pass of each cluster's model over all training examples for each decision, which rules that compare losses take
@@ -33,7 +33,7 @@
 //! assignment = true
 //! ```
 
-/// What an edge server lost in a decision, before it is weighted: the loss of its cluster's model minus the smallest
+/// The unweighted excess loss of an edge server in a decision: the loss of its cluster's model minus the smallest
 /// finite one. 0 if its own is not finite.
 ///
 /// # Panics

@@ -9,7 +9,7 @@
 //!
 //! *Ties.* The sets within [`TIE`] of `V*` are, for each θ with `θ + M_θ ≥ V* − TIE`, those counted at θ that lose at
 //! most `slack = θ + M_θ − (V* − TIE)` of `M_θ`. The lexicographically smallest of each θ is found by an exchange (see
-//! `ties.rs`), and the smallest of those wins.
+//! `ties.rs`), and the smallest set of all θ wins.
 //!
 //! # Inputs
 //! As [`crate::oracle`]. Sums of gains must stay finite.
@@ -22,18 +22,18 @@
 //! from [`TIE`] by no more than that rounding may fall on either side.
 //!
 //! # Cost
-//! `O(K log K)` time at worst and `O(K)` memory. Above a few dozen candidates two filters (`filter.rs`) drop almost
-//! everyone before the sort, and the rest of the work is a few passes over the arrays. With `take < cohort`, always
+//! `O(K log K)` time at worst and `O(K)` memory. Above a few dozen candidates two filters (`filter.rs`) drop almost all
+//! of them before the sort, and the rest of the work is a few passes over the arrays. With `take < cohort`, always
 //! `O(K log K)`. Buffers are reused: after the first calls nothing of size `K` is allocated.
 //!
 //! # Determinism
-//! Draws nothing. The result does not depend on what the solver has solved before.
+//! Draws nothing. The result does not depend on earlier calls.
 //!
 //! # Example
 //! ```
 //! use fedgenie_core::oracle::{Instance, bottleneck::Exact};
 //!
-//! // Over-selection: choose 3, wait for 2. The slow client 2 costs nothing, because nobody waits for it.
+//! // Over-selection: choose 3, wait for 2. The slow client 2 costs nothing, because the round does not wait for it.
 //! let instance = Instance { speed: &[1.0, 0.75, 0.0, 0.5], gain: &[0.0, 0.0, 2.0, 0.0], cohort: 3, take: 2 };
 //! let mut set = Vec::new();
 //! assert_eq!(Exact::new().maximise(&instance, &mut set), 2.75);
@@ -161,7 +161,7 @@ impl Exact {
         instance.value(set)
     }
 
-    /// Fills the entries with whoever may be chosen, fastest first, and the segments.
+    /// Fills the entries with the possible candidates, fastest first, and the segments.
     fn prepare(&mut self, instance: &Instance<'_>) {
         let candidates = instance.speed.len();
         self.segments.clear();

@@ -18,8 +18,8 @@
 //!
 //! # Source
 //! Ben Ami, Cohen, Zhao, IEEE Access 2025, Theorem 1. The paper bounds `Δ_max` by `2α + μ_max − μ_min`, about twice as
-//! much, and assumes quantised rewards without saying what their lattice is: `Δ_min` is not the quantum, but q/5 for α
-//! = 3, m = 5.
+//! much, and assumes quantised rewards without giving their lattice: `Δ_min` is not the quantum, but q/5 for α = 3, m =
+//! 5.
 //!
 //! # Cost
 //! O(K²) once.
@@ -37,7 +37,7 @@ pub struct Bound {
     pub cohort: usize,
     /// The largest gap.
     pub delta_max: f64,
-    /// The smallest positive gap; none without a quantum, and then there is no bound.
+    /// The smallest positive gap; `None` without a quantum, and then there is no bound.
     pub delta_min: Option<f64>,
 }
 
@@ -45,7 +45,7 @@ pub struct Bound {
 const ZERO: f64 = 1e-9;
 
 impl Bound {
-    /// The constants of a world; none if the clients' shares of the data differ, for which they are not known.
+    /// The constants of a world; `None` if the clients' shares of the data differ: the constants are not known then.
     pub fn of(genie: &Genie, shares: &[f64], cohort: usize) -> Option<Self> {
         let clients = genie.means.len();
         let is_equal = |share: &f64| (share * clients as f64 - 1.0).abs() < 1e-9;
@@ -82,7 +82,7 @@ impl Gaps<'_> {
         })
     }
 
-    /// By how many clients two sets can differ.
+    /// The largest number of clients in which two sets differ.
     fn differing(&self) -> usize {
         self.cohort.min(self.clients - self.cohort)
     }

@@ -4,9 +4,9 @@
 //! ```text
 //! max over non-empty sets N of  Σ_{i∈N} S_i − κ·max_{i∈N} T_i
 //! ```
-//! [`maximise`] walks the clients by rising time and keeps the sum of positive utilities seen so far; if a client is
-//! the slowest of the best set, that set has all faster clients of positive utility, and the client itself. [`greedy`]
-//! is the paper's rule: it adds, one at a time, the client with the largest `S_i − κ·ΔT` until none is positive.
+//! [`maximise`] walks the clients by rising time and keeps the sum of positive utilities seen so far: the best set
+//! whose slowest client is `i` holds `i` and all faster clients of positive utility. [`greedy`] is the paper's rule: it
+//! adds, one at a time, the client with the largest `S_i − κ·ΔT` until none is positive.
 //!
 //! # Inputs
 //! Utilities and times (not negative), one per client, finite; price `κ ≥ 0`.
@@ -37,7 +37,7 @@ pub fn maximise(utilities: &[f64], times: &[f64], price: f64) -> (f64, Vec<u32>)
     let mut sum = 0.0;
     let (mut best, mut last) = (f64::NEG_INFINITY, 0);
     for (place, &client) in order.iter().enumerate() {
-        // This client is in the set, wanted or not: it is the one that is waited for.
+        // This client is in the set whatever its utility: it is the slowest.
         let value = sum + utilities[client] - price * times[client];
         if value > best {
             (best, last) = (value, place);

@@ -1,9 +1,9 @@
 //! The genie: knows every client's mean speed and finds the set that a reward-maximiser would choose.
 //!
 //! # Definition
-//! `G_t = argmax_{|S|=m} min_{k∈S} μ_k + (α/m) Σ_{k∈S} g_k(H_t)` with `μ_k = E[τ_min/τ_k]` of the effective latency:
-//! what the round waits for the client, `min(τ_k, T)` under a deadline or timeout `T`, and `T` if the client is lost.
-//! Under over-selection the bottleneck is the `take`-th largest `μ` of the set.
+//! `G_t = argmax_{|S|=m} min_{k∈S} μ_k + (α/m) Σ_{k∈S} g_k(H_t)` with `μ_k = E[τ_min/τ_k]` of the effective latency,
+//! the time that the round waits for the client: `min(τ_k, T)` under a deadline or timeout `T`, and `T` if the client
+//! is lost. Under over-selection the bottleneck is the `take`-th largest `μ` of the set.
 //!
 //! # Source
 //! Ben Ami, Cohen, Zhao, IEEE Access 2025, equation (6).
@@ -15,7 +15,7 @@ use super::reward::Reward;
 use super::{Exact, Instance};
 use crate::id::ClientId;
 
-/// What the genie knows.
+/// The knowledge of the genie.
 #[derive(Clone, Debug)]
 pub struct Genie {
     /// The reward it maximises.

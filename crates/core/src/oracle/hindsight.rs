@@ -1,34 +1,33 @@
-//! Regret in hindsight: what a round lost against the best set, found by training the clients that were not chosen too.
+//! Regret in hindsight: the value of the best set less that of the selected one, with unselected clients trained too.
 //!
 //! # Definition
-//! In round `t` every client `i` that could be chosen, chosen or not, trains from the model that the round sends, with
-//! the random numbers that belong to (seed, client, round): its update is, bit for bit, what it would have returned had
-//! it been chosen. Let `S_i` be the utility of that update ([`super::utility`]) and `τ_i` what the round would wait for
-//! it: its latency of this round, at most the timeout or deadline `T`, and `T` if the client would be lost (always `T`
-//! under `full_window`). Then
+//! In round `t` every candidate `i`, selected or not, trains from the model that the round sends, with the random
+//! numbers that belong to (seed, client, round): its update is, bit for bit, the one that it returns if selected. Let
+//! `S_i` be the utility of that update ([`super::utility`]) and `τ_i` the time that the round would wait for it: its
+//! latency of this round, at most the timeout or deadline `T`, and `T` if the client would be lost (always `T` under
+//! `full_window`). Then
 //!
 //! ```text
 //! V(S)  = Σ_{i∈S} S_i − κ·max_{i∈S} τ_i / T_semi
-//! G_t   = argmax V(S) over all sets S of m clients that could be chosen (all of them, if they are fewer)
+//! G_t   = argmax V(S) over all sets S of m candidates (all of them, if they are fewer)
 //! regret of the round = V(G_t) − V(A_t) ≥ 0,     counterfactual = the sum over rounds
 //! ```
 //!
-//! A client that would be lost or late has an update that never counts, as has one without data, and one whose update
-//! diverges: `S_i = 0`. Its `τ_i` counts all the same. `A_t` is what the policy chose; a policy that chooses fewer than
-//! `m` clients may be worth more than `G_t`, and the regret of that round negative. A difference within the solver's
-//! tie counts as none.
+//! A client has `S_i = 0` if it would be lost or late, has no data, or its update diverges. Its `τ_i` counts all the
+//! same. `A_t` is the policy's set; one with fewer than `m` clients may be worth more than `G_t`, and the regret of
+//! that round negative. A difference within the solver's tie counts as zero.
 //!
-//! `G_t` is the best set of the round for the policy's own past: the model it has reached and, where the utility
-//! remembers, what it has seen. It is the best in hindsight, with this round's latencies and this round's mini-batches.
+//! `G_t` is the best set of the round for the policy's own past: the model it has reached, and the memory of the
+//! utility. It is the best in hindsight, with this round's latencies and this round's mini-batches.
 //!
 //! With `size = "at-most"` the best is over sets of one to `m` clients; with a `[budget]` of `least` to `m`, and `m` is
-//! what the budget pays for. With `every = n` each n-th round is judged, and
-//! the others add nothing. A utility may be one of sets instead of a sum: [`super::utility::aggregate`]. In
-//! `rounds.jsonl` a judged round has `hindsight`: `best` (ids), `best_value`, `own_value`.
+//! the number that the budget pays for. With `every = n` each n-th round is judged, and the others add nothing. A
+//! utility may be defined on sets instead of a sum: [`super::utility::aggregate`]. In `rounds.jsonl` a judged round has
+//! `hindsight`: `best` (ids), `best_value`, `own_value`.
 //!
-//! Two utilities look at the round when it begins, with what clients keep then: with [`super::utility::local_loss`]
-//! nobody trains, and [`super::utility::influence`] is a weighted mean over a set, whose best set [`super::ratio`]
-//! finds.
+//! Two utilities look at the round when it begins, with the clients' private state of that moment. With
+//! [`super::utility::local_loss`] no client trains. [`super::utility::influence`] is a weighted mean over a set, whose
+//! best set [`super::ratio`] finds.
 //!
 //! *Edge servers* (`hierarchical`): each of their rounds is judged among the server's own clients, from the model that
 //! the server sends them. The regret of a round of the cloud is the mean over the servers that selected in it of the
@@ -40,13 +39,13 @@
 //! regret of a round is the sum over the selections made in it; `hindsight` has lists with one entry each, with `turn`.
 //!
 //! # Inputs
-//! Rounds in which all who are asked are waited for (not `over-selection` with `take` below `ask`), late updates are
-//! dropped, and there is no quorum; latencies that do not depend on when a job begins (no traced links, nobody goes
-//! away in the middle of a job). Everything else is refused.
+//! Rounds that wait for all selected clients (not `over-selection` with `take` below `ask`), drop late updates, and
+//! have no quorum; latencies that do not depend on when a job begins (no traced links, no device that goes away in the
+//! middle of a job). Everything else is refused.
 //!
 //! # Source
 //! The value is (14)–(16) of MAB-FRS (see [`super::utility::contribution`]), with the latency of the simulated job for
-//! (14). That its optimum can be found and measured is this project's.
+//! (14). Finding and measuring its optimum is this project's.
 //!
 //! # Deviations from the source
 //! The number of clients is fixed to `m`, unless `size = "at-most"`. The paper leaves κ and `T_semi` open: defaults
@@ -54,14 +53,14 @@
 //! durations, without losses and timeouts.
 //!
 //! # Cost
-//! A round trains and tests all clients that could be chosen, and would arrive, instead of those that were; updates of
-//! those that were chosen are trained once, twice where clients are chosen one by one. The solve is O(K log K).
-//! Memory: the parameters of all candidates.
+//! A round trains and tests all candidates that would arrive instead of the selected ones; updates of selected clients
+//! are trained once, twice where clients are chosen one by one. The solve is O(K log K). Memory: the parameters of all
+//! candidates.
 //!
 //! # Determinism
-//! Draws only what the clients' training draws. Nothing else of the run changes: the clock, the accounts, the model and
-//! both digests are those of the same run without this meter. The number is in no digest; `rounds.jsonl` has it, and
-//! `verify` compares that.
+//! Draws the numbers of the clients' training only. Nothing else of the run changes: the clock, the accounts, the model
+//! and both digests are those of the same run without this meter. The number is in no digest; `rounds.jsonl` has it,
+//! and `verify` compares that.
 //!
 //! # Example
 //! ```toml
@@ -82,41 +81,41 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
-/// The regret in hindsight as a scenario asks for it; `t_semi` is none where it follows from the population.
+/// The regret in hindsight as a scenario asks for it; `t_semi` is `None` where it follows from the population.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HindsightPlan {
-    /// What an update is worth.
+    /// The utility of an update.
     pub utility: UtilityConfig,
     /// Weight κ of the time that the round takes.
     pub kappa: f64,
     /// The unit of time.
     pub t_semi: Option<Span>,
-    /// How many clients a set has.
+    /// The sizes of the sets.
     pub size: SetSize,
-    /// Every so many rounds are judged.
+    /// Rounds between judged rounds.
     pub every: u32,
 }
 
 /// The regret in hindsight as a world defines it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hindsight {
-    /// What an update is worth.
+    /// The utility of an update.
     pub utility: UtilityConfig,
     /// Weight κ of the time that the round takes.
     pub kappa: f64,
     /// The unit of time, positive.
     pub t_semi: Span,
-    /// How many clients a set has.
+    /// The sizes of the sets.
     pub size: SetSize,
-    /// Every so many rounds are judged.
+    /// Rounds between judged rounds.
     pub every: u32,
     /// The fewest clients of a round.
     pub least: usize,
-    /// The weight of a set's bytes as a share of these bytes, the budget; none where bytes have no price.
+    /// The weight of a set's bytes as a share of the budget, and the budget in bytes; `None` where bytes have no price.
     pub traffic: Option<(f64, u64)>,
 }
 
-/// How many clients the sets have that a policy is compared with.
+/// Sizes of the sets that a policy is compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetSize {
@@ -127,7 +126,7 @@ pub enum SetSize {
     AtMost,
 }
 
-/// What a round was worth, and what the best set would have been.
+/// Value of a round, and of its best set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
     /// Positions of the best set's clients among the candidates, ascending.
@@ -144,12 +143,12 @@ impl Hindsight {
         -self.kappa * (latency.0 as f64 / self.t_semi.0 as f64)
     }
 
-    /// What a set whose jobs move so many bytes is worth in addition.
+    /// The additional value of a set whose jobs move so many bytes.
     pub fn worth_of(&self, bytes: u64) -> f64 {
         self.traffic.map_or(0.0, |(weight, budget)| weight * (bytes as f64 / budget as f64))
     }
 
-    /// How many clients the sets of a round have, of which so many can be chosen.
+    /// The sizes of a round's sets, where `cohort` clients can be chosen.
     pub fn sizes(&self, cohort: usize) -> RangeInclusive<usize> {
         match self.size {
             SetSize::Exactly => cohort..=cohort,
@@ -163,7 +162,7 @@ impl Hindsight {
 pub struct HindsightRegret {
     #[state(skip = "buffers of the solver")]
     exact: Exact,
-    /// Of the last round that was judged.
+    /// The last judged round.
     #[state(skip = "read before the next round is judged")]
     last: Judgement,
     sum: CompensatedSum,
@@ -171,11 +170,11 @@ pub struct HindsightRegret {
 
 impl HindsightRegret {
     /// Adds one round of a utility that is a sum, and returns its regret. `speed` and `utility` have one entry per
-    /// candidate, `chosen` are the positions of the selected candidates, ascending; `sizes` says of how many clients
-    /// the sets are that it is compared with.
+    /// candidate, `chosen` are the positions of the selected candidates, ascending; `sizes` are the sizes of the sets
+    /// that it is compared with.
     ///
     /// # Panics
-    /// If a number is not finite, the choice is empty or names somebody else, or is one of those sets and worth more
+    /// If a number is not finite, the choice is empty or names no candidate, or is one of those sets and worth more
     /// than the best: broken invariants.
     pub fn add(&mut self, speed: &[f64], utility: &[f64], sizes: RangeInclusive<usize>, chosen: &[u32]) -> f64 {
         let of_size = |size: usize| Instance { speed, gain: utility, cohort: size, take: size };
@@ -195,14 +194,14 @@ impl HindsightRegret {
         self.add_judged(Judgement { best, best_value, own_value }, is_bounded)
     }
 
-    /// Adds one round of any utility, and returns its regret. `is_bounded` says whether the policy's set is one of
-    /// those that the best is of.
+    /// Adds one round of any utility, and returns its regret. `is_bounded` says whether the best was taken over sets
+    /// that include the policy's.
     ///
     /// # Panics
-    /// If a number is not finite, or the policy's set is one of those and worth more than the best: broken invariants.
+    /// If a number is not finite, or the policy's set is included and worth more than the best: broken invariants.
     pub fn add_judged(&mut self, judgement: Judgement, is_bounded: bool) -> f64 {
         let Judgement { best_value, own_value, .. } = judgement;
-        // Where no set is worth a number, none is better.
+        // Where no set has a number as value, none is better.
         let lost = if own_value == best_value { 0.0 } else { best_value - own_value };
         let lost = if is_bounded {
             assert!(
@@ -266,7 +265,7 @@ mod tests {
         let small = utility.map(|utility| utility / 16.0);
         assert_eq!(regret.add(&speed, &small, 1..=2, &[1, 2]), 0.8125 - 0.21875);
         assert_eq!((&*regret.last().best, regret.last().best_value), (&[0][..], -0.21875));
-        // Whoever chooses fewer may be better off: {0} of two that would both do harm.
+        // A smaller set may be better off: {0} of two that would both do harm.
         assert_eq!(regret.add(&speed[..2], &[-1.0, -2.0], 2..=2, &[0]), -3.5 + 1.25);
     }
 

@@ -1,4 +1,4 @@
-//! The set with the largest weighted mean: a sum over a sum, such as what updates contribute to an average.
+//! The set with the largest weighted mean: a sum over a sum, such as the share of updates in an average.
 //!
 //! # Definition
 //! ```text
@@ -38,7 +38,7 @@ use super::bottleneck::{Exchange, Item};
 use crate::math::sum::CompensatedSum;
 use std::ops::RangeInclusive;
 
-/// The share of the slack that is kept back: a set that weighs nothing is told from one that is worth just enough.
+/// The share of the slack that is kept back, to tell a set that weighs nothing from one that is worth just enough.
 const KEPT_BACK: f64 = 1e-9;
 
 /// The value of a set of distinct positions, ascending.
@@ -51,8 +51,8 @@ pub fn value(weights: &[f64], values: &[f64], set: &[u32]) -> f64 {
 /// The best set of these sizes, ascending, and its value.
 ///
 /// # Panics
-/// If the lists differ in length, a number is not finite, a weight is negative, or there is no set of such a size:
-/// broken invariants.
+/// If the lists differ in length, a number is not finite, a weight is negative, or no set has such a size: broken
+/// invariants.
 pub fn maximise(weights: &[f64], values: &[f64], sizes: RangeInclusive<usize>) -> (f64, Vec<u32>) {
     assert_eq!(weights.len(), values.len(), "a weight and a value per candidate");
     assert!(weights.iter().chain(values).all(|number| number.is_finite()), "weights and values are finite");
@@ -67,13 +67,13 @@ pub fn maximise(weights: &[f64], values: &[f64], sizes: RangeInclusive<usize>) -
     let best = values_found.fold(f64::NEG_INFINITY, f64::max);
     let tied = found.into_iter().filter(|(_, value)| *value >= best - TIE);
     let weighing = tied.map(|(size, _)| smallest(weights, values, size, best - TIE));
-    // Of those that weigh nothing, a shorter one comes before a longer one that begins with it.
+    // Of sets that weigh nothing, a shorter one comes before a longer one that begins with it.
     let weightless = (zero && 0.0 >= best - TIE).then(|| weightless[..*sizes.start()].to_vec());
     let set = weighing.chain(weightless).min().expect("there is a set of each size");
     (value(weights, values, &set), set)
 }
 
-/// The positions of the largest scores at `level`, the first of those that are equal, in no particular order.
+/// The positions of the largest scores at `level`, the first of equal ones, in no particular order.
 fn top(weights: &[f64], values: &[f64], size: usize, level: f64) -> Vec<u32> {
     let score = |k: u32| weights[k as usize] * (values[k as usize] - level);
     let mut order: Vec<u32> = (0..weights.len() as u32).collect();
@@ -85,7 +85,7 @@ fn top(weights: &[f64], values: &[f64], size: usize, level: f64) -> Vec<u32> {
     order
 }
 
-/// The largest value of a set of one size that weighs something; none if no set does.
+/// The largest value of a set of one size that weighs something; `None` if no set does.
 fn largest(weights: &[f64], values: &[f64], size: usize) -> Option<f64> {
     // A set that weighs something: with the heaviest candidate.
     let mut set = top(weights, &vec![1.0; values.len()], size, 0.0);
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// Two of many: whoever is heavy and good; checked by the condition that a best set fulfils.
+    /// Two of many: heavy candidates with large values; checked by the condition that a best set fulfils.
     #[test]
     fn many_candidates() {
         let mut rng = Streams::new(18).stream(Purpose::Solver, 0, 0);

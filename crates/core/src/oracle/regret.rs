@@ -1,18 +1,18 @@
-//! Regret: what a policy's choices lost against the genie's, under the policy's own history.
+//! Regret: the shortfall of a policy's choices against the genie's, under the policy's own history.
 //!
 //! # Definition
 //! `G_t` is the genie's set and `A_t` the policy's, both judged with the generalisation function of the policy's own
 //! history `H_t`. Each meter adds up, over rounds, `[speed + gen](G_t) − [speed + gen](A_t)` with
 //! `gen(S) = (α/m) Σ_{k∈S} g_k` and
 //!
-//! - `mean`: speed `min_{k∈S} μ_k`. Never negative, because `G_t` maximises it. This is what Theorem 1 bounds.
+//! - `mean`: speed `min_{k∈S} μ_k`. Never negative, because `G_t` maximises it. Theorem 1 bounds this meter.
 //! - `realised`: speed `min_{k∈S} τ_min/τ_{k,t}` with this round's latencies, for clients that were not selected as
 //!   well.
 //! - `expected`: speed `E[min_{k∈S} τ_min/τ_k] = ∫₀¹ Π_{k∈S} P(τ_k ≤ τ_min/v) dv`. May be negative: `G_t` does not
 //!   maximise it.
 //! - `expected-exact`: as `expected`, against the best of all sets for it, found by enumeration (at most 10⁶ sets).
 //!
-//! Latencies are effective ones: what the round waits for. Under over-selection "min" reads "`take`-th largest".
+//! Latencies are effective ones: the times that the round waits. Under over-selection "min" reads "`take`-th largest".
 //!
 //! # Source
 //! Ben Ami, Cohen, Zhao, IEEE Access 2025, equation (7), which is defined with realised rewards, proved with mean
@@ -40,7 +40,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What scenarios can name as meter; `counterfactual` and `assignment` are switches of `[regret]`.
+/// Meters that a scenario can name; `counterfactual` and `assignment` are switches of `[regret]`.
 pub static CATALOGUE: Catalogue = Catalogue {
     kind: "meter",
     definition: "Meter",
@@ -145,18 +145,18 @@ pub struct MeteredRound<'a> {
     pub genie: &'a Genie,
     /// The policy's history before the round.
     pub history: History<'a>,
-    /// `(α/m)·g_k` of those who could be chosen.
+    /// `(α/m)·g_k` of the candidates.
     pub gains: &'a [f64],
     /// Updates that the round waits for.
     pub take: usize,
-    /// Who could be chosen.
+    /// The candidates.
     pub available: &'a [ClientId],
-    /// Who was.
+    /// The selected clients.
     pub selected: &'a [ClientId],
 }
 
 impl Meters {
-    /// Meters that start at zero. `expected` and `all_sets` are needed by the meters of those names.
+    /// Meters that start at zero. The meters `expected` and `expected-exact` need the tables of the other arguments.
     pub fn new(meters: &[Meter], expected: Option<Arc<ExpectedMinimum>>, all_sets: Option<Arc<AllSets>>) -> Self {
         Self {
             meters: meters.to_vec(),

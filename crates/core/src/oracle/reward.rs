@@ -1,4 +1,4 @@
-//! The reward of a round: speed of its bottleneck plus what its clients add to generalisation.
+//! The reward of a round: the speed of its bottleneck plus the generalisation gain of its clients.
 //!
 //! # Definition
 //! With `K` clients, `m` selected per round, `t` the round (from 1), `c_k` the times client `k` was selected before
@@ -70,7 +70,7 @@ impl Reward {
     }
 }
 
-/// What the generalisation function knows about the past.
+/// The past as the generalisation function sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
     /// The selection that is about to be made, `t`.
@@ -83,7 +83,8 @@ pub struct History<'a> {
     pub counts: &'a [u32],
 }
 
-/// The speed that ends a round: the `take`-th largest of those selected (the smallest, if all are waited for).
+/// The speed that ends a round: the `take`-th largest of the selected clients' (the smallest if the round waits for
+/// all).
 ///
 /// # Panics
 /// If fewer than `take` speeds are given, or `take` is zero.

@@ -1,23 +1,22 @@
-//! What the update of one client is worth to a round: the utility that the regret in hindsight adds up.
+//! The value of one client's update to a round: the utility that the regret in hindsight adds up.
 //!
 //! # Definition
 //! A utility gives a number `S_i` for each candidate `i` of a round whose update would count if `i` were chosen; for
-//! the others, and where the number is not finite (the update diverged), `S_i = 0`. What `S_i` is made of is computed
-//! from the model that the round sends, the client's own update, the test data, and what happened in earlier rounds;
-//! never from who else is chosen.
+//! the others, and where the number is not finite (the update diverged), `S_i = 0`. `S_i` is computed from the model
+//! that the round sends, the client's own update, the test data, and earlier rounds; never from the rest of the
+//! selection.
 //!
 //! | utility | `S_i` |
 //! |---|---|
 //! | [`loss_drop`] | loss of the model sent less that of the client's own model |
 //! | [`contribution`] | relevance × reputation, plus data quality |
 //! | [`local_loss`] | loss of the model sent on the client's own examples |
-//! | [`aggregate`] | none: a set is worth what metrics say of its aggregate |
-//! | [`influence`] | none: a set is worth the mean of its members, by examples |
+//! | [`aggregate`] | undefined: a set has the value that metrics give its aggregate |
+//! | [`influence`] | undefined: a set has the mean of its members, by examples |
 //!
 //! # Inputs
-//! Models are scored on the task's validation data, or else on its test data. They belong to nobody: a simulator may
-//! look at them, a server could not. The functions are plain functions of numbers, for whoever has those numbers from
-//! elsewhere.
+//! Models are scored on the task's validation data, or else on its test data: a simulator may look at these data, a
+//! server could not. The functions take plain numbers, so that they serve numbers from other sources too.
 //!
 //! # Determinism
 //! Draws nothing; sums run in the order of parameters, examples and candidates.
@@ -44,7 +43,7 @@ pub trait UtilitySettings {
         Ok(())
     }
 
-    /// Whether it looks at the losses of the candidates' own examples.
+    /// Whether it needs the losses of the candidates' own examples.
     fn needs_data_quality(&self) -> bool {
         false
     }
@@ -54,17 +53,17 @@ pub trait UtilitySettings {
         false
     }
 
-    /// Metrics and their weights, where it is one of sets and not a sum over clients.
+    /// Metrics and their weights, where it is defined on sets and not a sum over clients.
     fn of_sets(&self) -> Option<&BTreeMap<String, f64>> {
         None
     }
 
-    /// The probe whose answer, one number, is `S_i`, where that is all that the utility is made of.
+    /// The probe whose answer, one number, is `S_i`.
     fn of_answers(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether it is the weighted mean over a set of how far updates go down the slope of the validation loss.
+    /// Whether it is the weighted mean over a set of the first-order fall of the validation loss along updates.
     fn is_of_slope(&self) -> bool {
         false
     }
@@ -73,12 +72,12 @@ pub trait UtilitySettings {
     fn begin(&self, clients: usize) -> Box<dyn UtilityRun>;
 }
 
-/// A utility during one run, with what it remembers.
+/// A utility during one run, with its memory.
 pub trait UtilityRun: std::fmt::Debug + Stateful + Send {
     /// Appends `S_i` of each client, in their order. `sent` is the model that the round sends.
     fn values(&self, sent: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>);
 
-    /// Takes in what the server saw of a round: the updates that arrived.
+    /// Notes the updates of a round that arrived.
     fn remember(&mut self, _sent: ModelScore, _arrived: &mut dyn Iterator<Item = &HindsightClient>) {}
 }
 
@@ -109,22 +108,22 @@ impl UtilityConfig {
         self.settings().check()
     }
 
-    /// Metrics and their weights, where it is one of sets and not a sum over clients.
+    /// Metrics and their weights, where it is defined on sets and not a sum over clients.
     pub fn of_sets(&self) -> Option<&BTreeMap<String, f64>> {
         self.settings().of_sets()
     }
 
-    /// The probe whose answer is `S_i`, where that is all that the utility is made of.
+    /// The probe whose answer is `S_i`.
     pub fn of_answers(&self) -> Option<&'static str> {
         self.settings().of_answers()
     }
 
-    /// Whether it is the weighted mean over a set of how far updates go down the slope of the validation loss.
+    /// Whether it is the weighted mean over a set of the first-order fall of the validation loss along updates.
     pub fn is_of_slope(&self) -> bool {
         self.settings().is_of_slope()
     }
 
-    /// Whether time has a price if the scenario does not say so.
+    /// Whether time has a price by default.
     pub fn prices_time(&self) -> bool {
         self.of_sets().is_none() && self.of_answers().is_none() && !self.is_of_slope()
     }
@@ -134,7 +133,7 @@ impl UtilityConfig {
         self.settings().needs_loss()
     }
 
-    /// Whether it looks at the losses of the candidates' own examples.
+    /// Whether it needs the losses of the candidates' own examples.
     pub fn needs_data_quality(&self) -> bool {
         self.settings().needs_data_quality()
     }
@@ -158,18 +157,18 @@ pub struct UpdateScore {
     pub deviation: f64,
 }
 
-/// A client that could have been chosen.
+/// A candidate of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HindsightClient {
     /// Its number.
     pub client: ClientId,
-    /// Its update, if that would be there when the round closes.
+    /// Its update, if it would arrive before the round closes.
     pub update: Option<UpdateScore>,
     /// `D`, see [`contribution::data_quality`]; 0 where the utility does not need it.
     pub data_quality: f64,
 }
 
-/// The run of a utility that gives single clients no value, or one that is not made of scores.
+/// The run of a utility without values of single clients, or without scores.
 #[derive(Debug, Stateful)]
 struct Nothing;
 
@@ -179,7 +178,7 @@ impl UtilityRun for Nothing {
     }
 }
 
-/// A utility and what it remembers of a run.
+/// A utility and its memory of a run.
 #[derive(Debug, Stateful)]
 pub struct Utility {
     #[state(skip = "from the scenario")]
@@ -188,7 +187,7 @@ pub struct Utility {
 }
 
 impl Utility {
-    /// Before the first round of so many clients.
+    /// The utility before the first round, with this many clients.
     pub fn new(config: UtilityConfig, clients: usize) -> Self {
         let run = config.settings().begin(clients);
         Self { config, run }
@@ -206,7 +205,7 @@ impl Utility {
         values.iter_mut().filter(|value| !value.is_finite()).for_each(|value| *value = 0.0);
     }
 
-    /// Takes in what the server saw of a round: the updates that arrived.
+    /// Notes the updates of a round that arrived.
     pub fn remember<'a>(&mut self, sent: ModelScore, mut arrived: impl Iterator<Item = &'a HindsightClient>) {
         self.run.remember(sent, &mut arrived);
     }

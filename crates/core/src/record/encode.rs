@@ -109,7 +109,7 @@ fn encode_edge(bytes: &mut Vec<u8>, edge: EdgeId, number: u32, time: VirtualTime
     bytes.extend_from_slice(&time.0.to_le_bytes());
 }
 
-/// A selection within a round; `server` is the edge server, if it is one's, and `number` its turn or else the round.
+/// A selection within a round; `server` is the selecting edge server, if any, and `number` its turn or else the round.
 fn encode_selected(bytes: &mut Vec<u8>, server: u32, number: u32, time: VirtualTime, selected: &[ClientId]) {
     bytes.push(8);
     bytes.extend_from_slice(&server.to_le_bytes());

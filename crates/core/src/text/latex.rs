@@ -94,7 +94,7 @@ fn add(letter: char, shown: &mut String) {
     }
 }
 
-/// A row of a table, of cells that are LaTeX. What begins it is never taken for an argument of the line above it, which
+/// A row of a table, of cells that are LaTeX. Its beginning is never taken for an argument of the line above, which
 /// `\\`, `\midrule` and others look for across the end of their line.
 pub fn row(cells: &[String]) -> String {
     let row = cells.join(" & ");

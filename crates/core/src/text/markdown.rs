@@ -2,9 +2,8 @@
 
 use super::{escaped, is_control};
 
-/// The text as a run of words of Markdown that shows it and means nothing else: no link, picture, HTML, emphasis,
-/// formula or end of a table's cell. White space of any kind is one space, so that it has no lines; control and
-/// direction characters are escapes.
+/// The text as words of Markdown without markup: no link, picture, HTML, emphasis, formula or end of a table's cell.
+/// White space of any kind is one space, so that it has no lines; control and direction characters are escapes.
 pub fn literal(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().map(escaped).collect();
     let text = words.join(" ");
@@ -14,13 +13,13 @@ pub fn literal(text: &str) -> String {
         let after = &text[at + letter.len_utf8()..];
         match letter {
             '\\' | '`' | '*' | '[' | ']' | '|' | '~' | '@' => shown.extend(['\\', letter]),
-            // Within a word it is none but a letter.
+            // Within a word it is no emphasis.
             '_' if before.is_alphanumeric() && after.starts_with(char::is_alphanumeric) => shown.push('_'),
             '_' => shown.push_str("\\_"),
             '<' => shown.push_str("&lt;"),
             '>' => shown.push_str("&gt;"),
             '&' => shown.push_str("&amp;"),
-            // Formulas, and what makers of pages fill in.
+            // Formulas, and placeholders of page generators.
             '$' => shown.push_str("&#36;"),
             '{' => shown.push_str("&#123;"),
             '}' => shown.push_str("&#125;"),
@@ -34,8 +33,8 @@ pub fn literal(text: &str) -> String {
     shown
 }
 
-/// Paragraphs that are Markdown of their own, without what would be fetched, run or followed: links and pictures lose
-/// their targets' brackets, HTML its own; control and direction characters are escapes. Emphasis, code and lists stay.
+/// Paragraphs that are Markdown of their own, without anything to fetch, run or follow: links and pictures lose their
+/// targets' brackets, HTML its own; control and direction characters are escapes. Emphasis, code and lists stay.
 pub fn prose(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() + 16);
     let mut letters = text.chars().peekable();

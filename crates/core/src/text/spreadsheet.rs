@@ -3,14 +3,14 @@
 use super::{escaped, is_control};
 use std::borrow::Cow;
 
-/// What a formula begins with, also in the wide forms that East Asian keyboards write.
+/// First characters of formulas, also in the wide forms that East Asian keyboards write.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// The text as a cell of a spreadsheet that is no formula, and in which nothing is left that a terminal obeys.
+/// The text as a cell of a spreadsheet that is no formula and holds no terminal control.
 ///
-/// What begins like a formula and is no number gets an apostrophe, behind which spreadsheets see a text; so does what
-/// begins like one after a semicolon, at which some programs divide cells. Control and direction characters are
-/// escapes, as [`escaped`] writes them.
+/// A text that begins like a formula and is no number gets an apostrophe, which makes it text to spreadsheets. So does
+/// a text with a formula's beginning after a semicolon, at which some programs divide cells. Control and direction
+/// characters are escapes, as [`escaped`] writes them.
 pub fn cell(text: &str) -> Cow<'_, str> {
     if !text.contains(FORMULA) && !text.contains(is_control) {
         return Cow::Borrowed(text);
@@ -27,7 +27,7 @@ pub fn cell(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown.split(';').map(guarded).collect::<Vec<_>>().join(";"))
 }
 
-/// What a program may pass over before it looks for a formula.
+/// Characters that a program may skip before a formula.
 fn is_passed_over(letter: char) -> bool {
     letter.is_whitespace() || letter == '\u{feff}'
 }

@@ -1,9 +1,9 @@
-//! Tests of what a derive writes and of what it refuses.
+//! Tests of the derived code and of the refusals.
 
 use super::expand;
 use proc_macro2::TokenStream;
 
-/// What is written for a type, without the spaces of the printer.
+/// The code derived for a type, without the spaces of the printer.
 fn written(text: &str) -> String {
     let input: TokenStream = text.parse().unwrap();
     expand(input, "::fedgenie::state").to_string().split_whitespace().collect()

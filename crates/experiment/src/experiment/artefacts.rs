@@ -8,7 +8,7 @@
 //! DIR/report.html        the report; like figures/, it can be made again and is no part of the manifest
 //! DIR/runs/NAME/         rounds.jsonl, digests.bin, run.json, events.jsonl.gz; of a run that failed, failed.json
 //!                        instead of run.json
-//! DIR/.fedgenie/         what processes tell each other while they write; see `folder.rs`
+//! DIR/.fedgenie/         messages between processes while they write; see `folder.rs`
 //! ```
 
 use super::cpu::Cpu;
@@ -45,15 +45,15 @@ pub const RUN_FILE: &str = "run.json";
 pub const FAILURE_FILE: &str = "failed.json";
 /// The final model of a run, where asked for.
 pub const MODEL_FILE: &str = "model.safetensors";
-/// What the algorithm of a run remembers in the end, beside its model, where it remembers anything.
+/// The memory of a run's algorithm at the end, beside its model, if it has any.
 pub const MEMORY_FILE: &str = "state.safetensors";
-/// The networks of a run's policy, where it has any and decisions are explained: as they were drawn, and in the end.
+/// The networks of a run's policy, if it has any and decisions are explained: initial and final.
 pub const POLICY_FILES: [&str; 2] = ["policy_initial.safetensors", "policy.safetensors"];
 /// Files that a run writes while it goes on.
 pub(super) const RECORD_FILES: [&str; 4] = [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE];
-/// What numbers of users and of items stand for, in runs that learn from ratings.
+/// Original ids of users and of items, in runs that learn from ratings.
 pub const ID_FILES: [&str; 2] = ["users.csv", "items.csv"];
-/// What processes tell each other while they write.
+/// Messages between processes while they write.
 pub const STATE_FOLDER: &str = ".fedgenie";
 
 /// `manifest.json`
@@ -67,19 +67,19 @@ pub struct Manifest {
     /// [`build`](super::build()).
     #[serde(default)]
     pub build: String,
-    /// Runs that another build has made, and which: their first rounds were replayed by this one.
+    /// Runs of other builds, and these builds: the first rounds were replayed by this one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub other_builds: BTreeMap<String, String>,
     /// Version of the record format.
     pub format: u32,
     /// BLAKE3 of `scenario.toml`.
     pub scenario_hash: String,
-    /// BLAKE3 of the same without its seeds, of which an experiment may get more; empty where that was not written.
+    /// BLAKE3 of the same without its seeds, which an experiment may extend; empty in files without it.
     #[serde(default)]
     pub experiment: String,
     /// The policies' labels.
     pub arms: Vec<String>,
-    /// What policies override of the scenario outside the sweep: label, path, value.
+    /// Settings that policies override outside the sweep: label, path, value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub with: BTreeMap<String, BTreeMap<String, String>>,
     /// The seeds.
@@ -105,7 +105,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Of an experiment, without its runs and files.
+    /// The manifest of an experiment, without its runs and files.
     pub(super) fn of(experiment: &Experiment, summary: &Summary) -> Result<Self, Error> {
         Ok(Self {
             tool: TOOL.to_owned(),
@@ -129,7 +129,7 @@ impl Manifest {
     }
 }
 
-/// Where names of files in a scenario lead.
+/// Folders that names of files in a scenario are relative to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The folder of the scenario.
@@ -145,7 +145,7 @@ impl Origin {
     }
 }
 
-/// What is being run in a folder; written before anything else.
+/// The experiment carried out in a folder; written before anything else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Marker {
     tool: String,
@@ -169,7 +169,7 @@ impl Marker {
     /// Its name in the state's folder.
     pub(super) const FILE: &str = "experiment.json";
 
-    /// Of an experiment.
+    /// The marker of an experiment.
     pub(super) fn of(experiment: &Experiment) -> Self {
         Self {
             tool: TOOL.to_owned(),
@@ -179,13 +179,13 @@ impl Marker {
             seeds: experiment.seeds.clone(),
             points: experiment.points.len(),
             origin: Origin::of(experiment),
-            // A file that cannot be read ends the experiment before or after this, and says why.
+            // An unreadable file ends the experiment before or after this, with its reason.
             data: experiment.data_digests().unwrap_or_default(),
             experiment: without_seeds(&experiment.resolved),
         }
     }
 
-    /// A folder's, if it has one.
+    /// The marker of a folder, if it has one.
     pub(super) fn read(folder: &Path) -> Option<Self> {
         let text = below::read_to_string(folder, &format!("{STATE_FOLDER}/{}", Self::FILE)).ok()?;
         serde_json::from_str(&text).ok()
@@ -198,8 +198,8 @@ impl Marker {
     }
 }
 
-/// Whether FedGenie wrote the folder, or has begun to. A folder that a process left before it wrote what is being run
-/// holds nothing else.
+/// Whether FedGenie wrote the folder, or has begun to. A folder that a process left before it wrote the marker holds
+/// nothing else.
 pub fn is_result_folder(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().count();
     let is_begun = entries == 1 && below::is_own_folder(&folder.join(STATE_FOLDER));
@@ -209,7 +209,7 @@ pub fn is_result_folder(folder: &Path) -> bool {
 
 /// The origin of a scenario that lies in a result folder.
 ///
-/// With it go the BLAKE3 digests of the files that the scenario names: see [`crate::scenario::reach`].
+/// Returned with the BLAKE3 digests of the files that the scenario names: see [`crate::scenario::reach`].
 pub(super) fn origin(scenario: &Path) -> Option<(Origin, BTreeMap<String, String>)> {
     if scenario.file_name()? != SCENARIO_FILE {
         return None;
@@ -230,7 +230,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Of an error that belongs to the run, and not to the machine.
+    /// The failure, if the error belongs to the run and not to the machine.
     pub fn of(error: &Error) -> Option<Self> {
         match error {
             Error::Run { source: RunError::Io(_), .. } => None,
@@ -240,7 +240,7 @@ impl Failure {
         }
     }
 
-    /// Of a run in a folder, if it failed.
+    /// The failure of a run in a folder, if it failed.
     pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
         let text = below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{FAILURE_FILE}")).ok()?;
         serde_json::from_str(&text).ok()
@@ -254,7 +254,7 @@ impl Failure {
     }
 }
 
-/// Files of a run that the manifest lists: all but the timeline, which a replay does not look at.
+/// Files of a run that the manifest lists: all but the timeline, which a replay does not compare.
 pub(super) fn listed() -> impl Iterator<Item = &'static str> {
     super::folder::RUN_FILES.into_iter().filter(|&name| name != TIMELINE_FILE)
 }
@@ -280,24 +280,24 @@ pub(super) fn hash_file(path: &Path) -> Result<String, Error> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// The command that completes the experiment in a folder. Data are looked for where the folder says that they were.
+/// The command that completes the experiment in a folder. Data are read from the recorded folder.
 pub fn completion(folder: &Path) -> String {
     completion_with(folder, None)
 }
 
-/// As [`completion`], with data that are somewhere else by now.
+/// As [`completion`], with data in another folder.
 pub(super) fn completion_with(folder: &Path, data: Option<&Path>) -> String {
     let quoted = |path: &Path| shell_quoted(&path.to_string_lossy());
     let (origin, files) = origin(&folder.join(SCENARIO_FILE)).unzip();
     let data = data.map(Path::to_owned).or_else(|| origin?.data);
     let data = data.map_or_else(String::new, |data| format!(" --data {}", quoted(&data)));
-    // A file that lies below neither folder is known by its whole name.
+    // A file outside both folders has an absolute name.
     let is_outside = files.is_some_and(|files| files.keys().any(|name| Path::new(name).is_absolute()));
     let allowed = if is_outside { " --allow-paths" } else { "" };
     format!("fedgenie run {} --out {}{data}{allowed} --resume", quoted(&folder.join(SCENARIO_FILE)), quoted(folder))
 }
 
-/// A word as a POSIX shell reads it back: of POSIX.1-2024, where it holds what a terminal would obey, which is escaped.
+/// A word quoted for a POSIX shell: by POSIX.1-2024 where it holds terminal controls, which are escaped.
 pub fn shell_quoted(word: &str) -> String {
     if word.chars().any(text::is_control) {
         let letter = |letter: char| match letter {

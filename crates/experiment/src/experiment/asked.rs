@@ -1,4 +1,4 @@
-//! How many clients selections were to have, could have and had.
+//! Cohorts of selections: intended, possible and actual sizes.
 
 use fedgenie_simulator::metrics::Offers;
 use fedgenie_simulator::run::Accounts;
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 pub struct Asked {
     /// Selections.
     pub selections: u64,
-    /// Clients that a selection was to have: its cohort, less what a budget no longer pays for.
+    /// Clients that a selection should have: its cohort, lowered to the number that a budget pays for.
     pub cohort: f64,
-    /// Clients who could be asked, of as many.
+    /// Candidates that could be selected, at most the cohort.
     pub possible: f64,
-    /// Clients who were asked.
+    /// Selected clients.
     pub asked: f64,
     /// Clients whose update arrived in its round.
     pub arrived: f64,
 }
 
-/// Below this share of the cohort, tables say how many could be asked.
+/// Below this share of the cohort, tables show how many clients could be selected.
 const MOST: f64 = 0.9;
 
-/// Below this share of all clients, tables say how many were ever asked.
+/// Below this share of all clients, tables show how many clients were ever selected.
 const HALF: f64 = 0.5;
 
 impl Asked {
-    /// Of a run whose clients were selected so many times; none before its first selection.
+    /// The means of a run with these selection counts; `None` before its first selection.
     pub(super) fn of(offers: &Offers, accounts: &Accounts, counts: &[u32]) -> Option<Self> {
         let Offers { selections, cohorts, possible, .. } = *offers;
         let mean = |sum: u64| sum as f64 / selections as f64;
@@ -40,7 +40,7 @@ impl Asked {
         })
     }
 
-    /// The numbers that policies are compared by. `unique` of the `clients` were asked at least once.
+    /// The numbers that policies are compared by. `unique` of the `clients` were selected at least once.
     pub(super) fn numbers(&self, unique: usize, clients: usize) -> [(String, f64); 4] {
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
         [
@@ -52,13 +52,13 @@ impl Asked {
         .map(|(name, value)| (name.to_owned(), value))
     }
 
-    /// Whether means of `possible_share` and `unique_share` are so small that it is told who was asked.
+    /// Whether means of `possible_share` and `unique_share` are so small that tables show these columns.
     pub fn is_told(possible_share: f64, unique_share: f64) -> bool {
         is_scarce(possible_share) || unique_share < HALF
     }
 }
 
-/// Whether so few of the cohort could be asked that it is a warning.
+/// Whether so few of the cohort could be selected that it is a warning.
 pub(super) fn is_scarce(possible_share: f64) -> bool {
     possible_share < MOST
 }

@@ -1,4 +1,4 @@
-//! Files below a folder that anybody may have written: only plain files are opened, and only below the folder.
+//! Files below an untrusted folder: only plain files are opened, and only below the folder.
 //!
 //! A name in a manifest may be that of a device, a pipe or a file elsewhere, and a file of a result folder may be a
 //! link to one. A link that stays below the folder is read; nothing is written or deleted behind any link.
@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-/// Whether a name leads from one folder to another file below it, whatever links there are.
+/// Whether a name leads from one folder to another file below it, whatever the links.
 pub fn is_below(name: &str) -> bool {
     !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
 }
@@ -34,7 +34,7 @@ pub fn plain(folder: &Path, name: &str) -> io::Result<PathBuf> {
     if has_links && !fs::canonicalize(&path)?.starts_with(fs::canonicalize(folder)?) {
         return Err(refused("a link leads out of the folder, so it is not opened"));
     }
-    // Not before the links are known to stay here; asking opens nothing.
+    // Asked only when the links are known to stay below; asking opens nothing.
     match fs::metadata(&path)?.is_file() {
         true => Ok(path),
         false => Err(refused("it is no plain file, so it is not opened")),
@@ -79,7 +79,7 @@ pub fn digest(folder: &Path, name: &str) -> io::Result<(u64, String)> {
     Ok((bytes, hasher.finalize().to_hex().to_string()))
 }
 
-/// Whether something of this name is there, be it a link that leads nowhere.
+/// Whether a file of this name exists, or a link that leads nowhere.
 pub fn is_there(folder: &Path, name: &str) -> bool {
     fs::symlink_metadata(folder.join(name)).is_ok()
 }
@@ -89,7 +89,7 @@ pub fn is_own_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// Deletes a folder with all that is in it; one that is not there, and a link to one, are left alone.
+/// Deletes a folder with all its contents; a missing folder and a link are left alone.
 ///
 /// # Errors
 /// If something cannot be deleted.
@@ -97,7 +97,7 @@ pub fn remove_folder(path: &Path) -> io::Result<()> {
     if is_own_folder(path) { fs::remove_dir_all(path) } else { Ok(()) }
 }
 
-/// Where a file is or would be that may be written or deleted: no folder on the way to it is a link.
+/// The path of a file to write or delete: no folder on the way to it is a link.
 ///
 /// # Errors
 /// If one is, or the name leads out of the folder.

@@ -1,17 +1,17 @@
-//! Which build of FedGenie this is, so that results of one are not taken for those of another.
+//! The build of FedGenie, so that results of different builds are told apart.
 //!
 //! # Definition
 //! 16 hexadecimal digits of BLAKE3 over the version, the features, the lock file, and the sources of the crates that
 //! decide results: core, learning, simulator and experiment. Two programs with the same digits give the same results;
-//! with others they may. What only reads results (report, claims, the command line) is no part of it, neither are the
-//! compiler and its profile: on them results do not depend.
+//! with others they may. Crates that only read results (report, claims, the command line) are no part of it, neither
+//! are the compiler and its profile: results do not depend on them.
 
 /// The digits.
 pub const fn build() -> &'static str {
     env!("FEDGENIE_BUILD")
 }
 
-/// What is said of a file that another build has written; `found` is what the file says of it.
+/// The notice about a file of another build; `found` is the build that the file names.
 pub(super) fn of_another(found: &str) -> String {
     let found = if found.is_empty() { "an unknown build" } else { found };
     format!("is of another build of FedGenie ({found}; this is {})", build())

@@ -1,14 +1,14 @@
-//! Checkpoints of a run: files from which a later process goes on in the middle of it.
+//! Checkpoints of a run: files from which a later process continues it.
 //!
 //! # Definition
-//! `checkpoint-0` and `checkpoint-1` are written in turn, aside first and then renamed, when the disk has them and the
-//! records up to there: one of them is whole at any time. A file is the line `FedGenie checkpoint 2`, a head (build
-//! of the program, the experiment, the run, the round), the state, and BLAKE3 of all that. The experiment is BLAKE3 of
-//! the resolved scenario and of the data that it reads; a checkpoint of another one, of another run or of another
-//! build of the program is not read.
+//! `checkpoint-0` and `checkpoint-1` are written in turn, under another name first and then renamed, when the disk has
+//! them and the records up to there: one of them is whole at any time. A file is the line `FedGenie checkpoint 2`, a
+//! head (build of the program, the experiment, the run, the round), the state, and BLAKE3 of all that. The experiment
+//! is BLAKE3 of the resolved scenario and of the data that it reads; a checkpoint of another experiment, run or build
+//! of the program is not read.
 //!
 //! # Cost
-//! Wall time decides when a file is written, never what is in it or what comes after.
+//! Wall time decides when a file is written, never its contents or later rounds.
 
 use super::build_id::{build, of_another};
 use super::clock::now;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// Names of the files; each is written while the other one is whole.
 pub(super) const FILES: [&str; 2] = ["checkpoint-0", "checkpoint-1"];
 
-/// How a file begins. Whoever changes what is in it counts up.
+/// The first line of a file. Each change of the format counts up.
 const MAGIC: &[u8] = b"FedGenie checkpoint 2\n";
 const DIGEST_BYTES: usize = 32;
 
@@ -71,7 +71,7 @@ impl FromStr for Interval {
     }
 }
 
-/// Whose state a file holds.
+/// The run of a file's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Stateful)]
 struct Head {
     build: String,
@@ -109,14 +109,14 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Of a run whose unfinished files are in a folder; `experiment` tells experiments apart.
+    /// The checkpoints of a run whose unfinished files are in a folder; `experiment` tells experiments apart.
     pub fn new(folder: &Path, experiment: &str, run: &RunId, interval: Interval) -> Self {
         let build = build().to_owned();
         let head = Head { build, experiment: experiment.to_owned(), run: run.name.clone() };
         Self { folder: folder.to_owned(), head, interval, next: 0, last: now() }
     }
 
-    /// The checkpoints that are there, the latest first; of one that cannot be used, why.
+    /// The existing checkpoints, the latest first; the reason for each unusable one.
     pub fn read(&self) -> Vec<Result<Saved, String>> {
         let read = |(place, name)| {
             let bytes = match below::read(&self.folder, name) {
@@ -127,7 +127,7 @@ impl Checkpoints {
             Some(found.map_err(|why| format!("{name} {why}")))
         };
         let mut found: Vec<_> = (0..).zip(FILES).filter_map(read).collect();
-        // What is damaged may have been the latest.
+        // A damaged checkpoint may have been the latest.
         found.sort_by_key(|found| std::cmp::Reverse(found.as_ref().map_or(Round(u32::MAX), |saved| saved.round)));
         found
     }
@@ -157,7 +157,7 @@ impl Checkpoints {
         Ok(Saved { round, state: state.to_owned(), place })
     }
 
-    /// The next file replaces the one that the run does not go on from.
+    /// The next file replaces the one that the run does not continue from.
     pub const fn go_on(&mut self, from: &Saved) {
         self.next = 1 - from.place;
     }
@@ -175,7 +175,7 @@ impl Checkpoints {
     /// Writes one.
     ///
     /// # Errors
-    /// If it cannot be written; the one before it is whole.
+    /// If it cannot be written; the previous one is whole.
     pub fn write(
         &mut self,
         mut round: Round,
@@ -254,7 +254,7 @@ mod tests {
         let mut numbers = Vec::<u32>::new();
         State::load(&mut numbers, &one.read()[0].as_ref().unwrap().state).unwrap();
         assert_eq!(numbers, [6; 5]);
-        // Whoever goes on from one replaces the other.
+        // Each continuation replaces the other file.
         for (from, kept) in [(0, [Ok(9), Ok(6)]), (1, [Ok(9), Ok(4)])] {
             let copy = tempfile::tempdir().unwrap();
             for name in FILES {
@@ -272,7 +272,7 @@ mod tests {
         assert!(!one.are_due(Round(4), true));
     }
 
-    /// Every byte flipped, every length: none is taken for a checkpoint.
+    /// Every byte flipped, every length: no damaged file is taken for a checkpoint.
     #[test]
     fn damaged_and_foreign_ones_are_told() {
         let place = tempfile::tempdir().unwrap();

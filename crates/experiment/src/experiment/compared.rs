@@ -1,18 +1,18 @@
-//! Which policy or point of a sweep is best, and what is not told apart from it.
+//! The best policy or point of a sweep, and the candidates not told apart from it.
 //!
 //! # Definition
-//! Candidates are compared in one quantity, of which each has a [`Sample`], to the horizon that they have in common.
-//! The *best* has the best mean of those with a value for every seed that any has. Each other is compared with it by
-//! the differences of seeds that both have, with their 95 % interval: Student's t with n − 1 degrees of freedom,
-//! unless [`sample`](super::sample) says otherwise. It is *told apart* if the interval excludes 0 and rests on at
-//! least [`INTERVAL_SEEDS`] pairs. In a regret, which measures against what is known to be best, policies that are
-//! shown the truth are no candidates: they are named beside the others, with what they miss.
+//! Candidates are compared in one quantity, of which each has a [`Sample`], to their common horizon. The *best* has the
+//! best mean among candidates with a value for every seed that any has. Each other is compared with it by the
+//! differences of common seeds, with their 95 % interval: Student's t with n − 1 degrees of freedom, unless
+//! [`sample`](super::sample) says otherwise. It is *told apart* if the interval excludes 0 and rests on at least
+//! [`INTERVAL_SEEDS`] pairs. In a regret, which measures the distance to the known best, policies that are shown the
+//! truth are no candidates: they are named beside the others, with their regret.
 //!
-//! # What that means
+//! # Interpretation
 //! Two candidates that are equal in truth are told apart in 5 % of studies. Of more, the best was chosen from the same
 //! runs, so that it is partly the luckiest; each comparison is at 95 % by itself, and nothing is corrected for their
-//! number. "Not told apart from the best" is thus a list of what may be as good as the best, and a candidate that is
-//! missing in it is worse at 95 % if it was suspected beforehand, and less surely if there were many.
+//! number. "Not told apart from the best" is thus a list of candidates that may be as good as the best. A candidate
+//! outside the list is worse at 95 % if it was suspected beforehand, and less surely if there were many.
 
 use super::sample::Sample;
 use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, Summary, number, show};
@@ -34,12 +34,12 @@ pub fn is_same(difference: &Estimate) -> bool {
     difference.mean == 0.0 && difference.half_width().is_none_or(|half| half == 0.0)
 }
 
-/// About how many seeds would tell a difference from 0; none where it is told already, is 0, or too few seeds are known
-/// for its spread.
+/// About how many seeds would tell a difference from 0; `None` where it is told already, is 0, or too few seeds are
+/// known for its spread.
 pub fn seeds_needed(difference: &Estimate) -> Option<u64> {
     let is_open = difference.n >= INTERVAL_SEEDS && !is_told_apart(difference);
     let needed = Some(difference).filter(|_| is_open).and_then(values_needed)?;
-    // What is known of the spread is not worth a third digit.
+    // The spread is too uncertain for a third digit.
     let mut unit = 1;
     while needed / unit >= 100 {
         unit *= 10;
@@ -56,12 +56,12 @@ pub struct Ranking {
     pub value: Estimate,
     /// Every other candidate with as many seeds, with its difference to the best.
     pub others: Vec<(usize, Estimate)>,
-    /// Candidates with fewer seeds, whose means would be of other seeds, or of which not all runs arrive; and how many
-    /// there are.
+    /// Candidates with fewer seeds, whose means would be of other seeds, or with runs that do not arrive; each with its
+    /// number of arrivals.
     pub incomplete: Vec<(usize, usize)>,
 }
 
-/// Compares candidates with the best of them; of equal ones the first is the best. None if nobody has a value.
+/// Compares candidates with the best of them; of equal ones the first is the best. `None` if no candidate has a value.
 pub fn rank(candidates: &[Sample], better: Better) -> Option<Ranking> {
     let candidates = &Sample::alike(candidates)[..];
     let most = candidates.iter().map(Sample::len).max().filter(|&most| most > 0)?;
@@ -82,7 +82,7 @@ pub fn rank(candidates: &[Sample], better: Better) -> Option<Ranking> {
     Some(Ranking { best, value, others, incomplete: arrived.filter(|&(_, arrived)| arrived < most).collect() })
 }
 
-/// What candidates are ranked by.
+/// A quantity by which candidates are ranked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aim {
     /// Its key in `RunSummary::numbers`.
@@ -107,14 +107,14 @@ impl Aim {
             };
             summary.arms.iter().map(count).collect()
         };
-        // What some candidate has in half of its runs tells them apart; what all runs lack is no quantity.
+        // A quantity that some candidate has in half of its runs tells them apart; one that all runs lack does not.
         let is_usual = |(arm, count): (&ArmSummary, usize)| 2 * count >= arm.runs;
         let is_reached = |aim: &&Self| summary.arms.iter().zip(counts(aim)).any(is_usual);
         let is_there = |aim: &&Self| counts(aim).into_iter().any(|count| count > 0);
         all.iter().find(is_reached).or_else(|| all.iter().find(is_there)).cloned()
     }
 
-    /// Everything that may be the main quantity, the first first.
+    /// All candidates for the main quantity, the first first.
     pub fn all(summary: &Summary, with_regret: bool) -> Vec<Self> {
         let Some(first) = summary.runs.first() else { return Vec::new() };
         let lower = |key: String, words: String, unit| Self { key, words, unit, better: Better::Lower };
@@ -127,7 +127,7 @@ impl Aim {
             |metric: &&Metric| first.reached.iter().any(|reached| metric.id.is_called(&reached.target.metric));
         let aimed_at = first.measured.iter().filter(is_aimed_at);
         for metric in aimed_at.chain(first.measured.iter().filter(is_main)) {
-            // Where test data are dealt to edge servers, what models are compared by is the mean over these.
+            // Where test data are dealt to edge servers, models are compared by the mean over these.
             let of_servers = metric.id.over(Place::Servers, Statistic::Mean);
             let of_servers = [of_servers.last(), of_servers].into_iter().filter(|_| metric.id.place == Place::Test);
             let of = |id: MetricId| Self {
@@ -154,14 +154,14 @@ impl Aim {
     }
 }
 
-/// The candidates that an experiment compares in a quantity: of a sweep the points, for each policy, otherwise the
+/// The candidates that an experiment compares in a quantity: the points of a sweep, for each policy, or else the
 /// policies.
 struct Field {
-    /// How its sentence begins.
+    /// The beginning of its sentence.
     begin: String,
     names: Vec<String>,
     candidates: Vec<Sample>,
-    /// Pairs that one wants to tell apart.
+    /// Pairs to tell apart.
     pairs: Vec<(usize, usize)>,
     /// Policies that are left out since they are shown the truth, as the genie.
     knowing: Vec<(String, Sample)>,
@@ -200,14 +200,14 @@ fn fields(summary: &Summary, aim: &Aim) -> Vec<Field> {
     labels.iter().map(of_label).collect()
 }
 
-/// Whether a policy is shown the truth. Of a folder that does not say so, a policy without any regret is taken for one.
+/// Whether a policy is shown the truth. In a folder without this field, a policy without any regret counts as one.
 fn sees_truth(summary: &Summary, label: &str, regret: &Sample) -> bool {
     let said = summary.runs.iter().filter(|run| run.arm == label).find_map(|run| run.sees_truth);
     said.unwrap_or_else(|| regret.is_zero())
 }
 
-/// The quantities that an experiment is about, that with something told apart first: its main one, and, where policies
-/// are compared, the first regret that is measured.
+/// The questions of an experiment, those with a difference told apart first: its main quantity, and, where policies are
+/// compared, the first measured regret.
 pub fn questions(summary: &Summary) -> Vec<Aim> {
     let is_sweep = summary.points.len() > 1;
     let Some(main) = Aim::of(summary, !(is_sweep && summary.sweep.moves("regret"))) else { return Vec::new() };
@@ -227,9 +227,9 @@ pub fn questions(summary: &Summary) -> Vec<Aim> {
     }
 }
 
-/// What an experiment found, in lines for people: of each policy the best point of the sweep, or, where nothing was
-/// swept, the best policy, for each of its [`questions`]; and about how many seeds would tell apart what is not told
-/// apart in the first. Nothing if there is nothing to compare.
+/// The findings of an experiment, in lines for people: for each of its [`questions`] the best point of each policy's
+/// sweep, or, without a sweep, the best policy; and the number of seeds that would tell apart the other candidates in
+/// the first question. Empty if there is nothing to compare.
 pub fn answers(summary: &Summary) -> Vec<String> {
     let (mut best, mut seeds) = (Vec::new(), Vec::new());
     let questions = questions(summary);
@@ -245,7 +245,7 @@ pub fn answers(summary: &Summary) -> Vec<String> {
     best
 }
 
-/// Targets that are not what candidates are ranked by, since hardly any run reaches them.
+/// Targets left out of the ranking, since hardly any run reaches them.
 fn out_of_reach(summary: &Summary, aim: &Aim) -> String {
     let targets: Vec<String> =
         summary.runs.first().into_iter().flat_map(|run| &run.reached).map(Reached::name).collect();
@@ -415,7 +415,7 @@ mod tests {
     }
 
     /// Of 20 s: mean 5, s = 1, half-width 4.3026527/√3 = 2.4841. 16 s minus 20 s: −1, 1, 3, mean 1, s = 2, half-width
-    /// 4.968; to tell it, 18 seeds (`values_needed_by_hand`). 24 s is 10 later in each run.
+    /// 4.968; 18 seeds would tell it (`values_needed_by_hand`). 24 s is 10 later in each run.
     #[test]
     fn a_sentence_names_the_best_and_what_is_not_told_apart() {
         let all = [seeds(&[9.0]), seeds(&[3.0, 6.0, 9.0]), seeds(&[4.0, 5.0, 6.0]), seeds(&[14.0, 15.0, 16.0])];
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(lines(&all[..1]), [""; 0], "nothing to compare");
     }
 
-    /// A world whose truth is known: points that are equal are told apart in at most 5 % of 1000 studies (two standard
+    /// A world whose truth is known: equal points are told apart in at most 5 % of 1000 studies (two standard
     /// deviations of the binomial allowed: 6.4 %), and a true difference lies in its interval in 95 %.
     #[test]
     fn equal_points_are_rarely_told_apart() {

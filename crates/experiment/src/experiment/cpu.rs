@@ -3,7 +3,7 @@
 use fedgenie_learning::lanes::Path;
 use serde::{Deserialize, Serialize};
 
-/// What trained, as `manifest.json` notes it. No digest covers it, and `verify` does not compare it.
+/// The processor and path of training, as `manifest.json` notes them. No digest covers them, and `verify` ignores them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
     /// The set of processor features that training uses.

@@ -28,7 +28,7 @@ pub struct CurvePoint<M = Vec<(MetricId, f64)>> {
     pub jain: f64,
 }
 
-/// The kept rounds: at most [`Curve::MOST`] evenly spaced ones, as many of those that were evaluated, about
+/// The kept rounds: at most [`Curve::MOST`] evenly spaced ones, as many evaluated ones, about
 /// [`Curve::PER_DECADE`] per power of ten for logarithmic axes and fits, and always the last.
 #[derive(Clone, Debug, Default, Stateful)]
 pub struct Curve {
@@ -55,7 +55,7 @@ impl Thinned {
         self.power < u32::BITS
     }
 
-    /// Keeps a point, or not; when there are too many, every other one goes.
+    /// Adds a point; when there are too many, every other one is dropped.
     fn push(&mut self, number: u32, point: &CurvePoint) {
         if !number.is_multiple_of(1 << self.power) {
             return;

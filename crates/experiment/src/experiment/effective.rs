@@ -1,4 +1,4 @@
-//! The values of settings that a scenario leaves open, or that did not hold for the whole run.
+//! Values of settings that a scenario leaves open, or that did not hold for the whole run.
 
 use super::{Experiment, RunId};
 use fedgenie_simulator::protocol::Rule;
@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 impl Experiment {
-    /// What a run's world, protocol and policies have worked out, and what a budget left of its cohort, by path: as far
-    /// as the resolved scenario says nothing of it, or something else.
+    /// Settings that a run's world, protocol and policies worked out, and the cohort that a budget left, by path: those
+    /// that the resolved scenario omits or states otherwise.
     pub(super) fn effective(&self, id: &RunId, world: &World, run: &Run<'_>) -> BTreeMap<String, Value> {
         let scenario = &self.points[id.point].1;
         let arm = &scenario.arms[id.arm];
@@ -34,8 +34,8 @@ impl Experiment {
         found
     }
 
-    /// Parameters of the policy that are taken from elsewhere in the scenario, where a sweep keeps them from being
-    /// written out.
+    /// Parameters of the policy that come from elsewhere in the scenario, where a sweep keeps them from being written
+    /// out.
     fn taken_over(&self, id: &RunId) -> BTreeMap<String, Value> {
         let arm = &self.points[id.point].1.arms[id.arm];
         let parameters = arm.policy.config().map(|config| json!(config)).unwrap_or_default();
@@ -46,8 +46,8 @@ impl Experiment {
         found
     }
 
-    /// What the resolved scenario says of a run: its sections at the run's point with what its policy overrides, and
-    /// the policy as it is written.
+    /// The resolved scenario of a run: its sections at the run's point with its policy's overrides, and the policy as
+    /// written.
     fn written(&self, id: &RunId) -> BTreeMap<String, Value> {
         let (point, scenario) = &self.points[id.point];
         let label = &scenario.arms[id.arm].label;
@@ -74,7 +74,7 @@ fn lowered(world: &World, run: &Run<'_>) -> Option<Value> {
     is_lowered.then(|| json!({ "least": offers.least, "mean": mean }))
 }
 
-/// Every value by its path; null is none.
+/// Every value by its path; null is left out.
 fn flatten(path: String, value: &Value, found: &mut BTreeMap<String, Value>) {
     match value {
         Value::Null => {}
@@ -88,7 +88,7 @@ fn flatten(path: String, value: &Value, found: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Whether a scenario says the same; whole numbers and others may be equal.
+/// Whether a scenario has the same value; whole numbers and others may be equal.
 fn is_said(written: &BTreeMap<String, Value>, path: &str, value: &Value) -> bool {
     written.get(path).is_some_and(|known| known == value || known.is_number() && known.as_f64() == value.as_f64())
 }

@@ -1,11 +1,12 @@
-//! Why a run ended, and what its evaluated rounds came to: the best of each metric, and metrics within given traffic.
+//! The end of a run, and the results of its evaluated rounds: the best of each metric, and metrics within given
+//! traffic.
 
 use fedgenie_core::metric::{Better, Metric, MetricId};
 use fedgenie_core::state::{State, Stateful};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What ended a run; where several things did at once, the first of them in this order.
+/// The reason for the end of a run; of several at once, the first in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -31,15 +32,15 @@ pub(super) fn by_name(metrics: impl IntoIterator<Item = (MetricId, f64)>) -> Nam
     metrics.into_iter().map(|(id, value)| (id.to_string(), value)).collect()
 }
 
-/// What is kept of evaluated rounds.
+/// Results of evaluated rounds.
 #[derive(Clone, Debug, Default, Stateful)]
 pub struct Evaluated {
     /// The task's metrics, and which way each improves.
     #[state(skip = "from the task")]
     better: BTreeMap<MetricId, Better>,
-    /// The best value of each so far, of those that are finite.
+    /// The best finite value of each so far.
     best: BTreeMap<MetricId, f64>,
-    /// Bytes, and the metrics of the last evaluated round by whose end clients had moved no more than these.
+    /// Bytes, and the metrics of the last evaluated round by whose end clients had moved at most these.
     #[state(with = exchange_metrics)]
     at_bytes: Vec<(u64, Option<Named>)>,
 }
@@ -56,7 +57,8 @@ impl Evaluated {
         Self { better, best: BTreeMap::new(), at_bytes: at_bytes.iter().map(|&bytes| (bytes, None)).collect() }
     }
 
-    /// Takes in the metrics of a round by whose end clients had moved so many bytes; none where it was not evaluated.
+    /// Notes the metrics of a round by whose end clients had moved so many bytes; `metrics` is empty if it was not
+    /// evaluated.
     pub fn observe(&mut self, metrics: &[(MetricId, f64)], bytes: u64) {
         if metrics.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What runs of several seeds come to: means and paired differences with intervals.
+//! Results over runs of several seeds: means and paired differences with intervals.
 
 use super::heavy::{self, MedianOf};
 use super::sample::Sample;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How the share of runs that reach a target begins.
 const REACHED: &str = "reached.";
 
-/// What runs that are shown side by side spend until targets, and the horizon of each.
+/// Horizons of spending until targets, for runs that are shown side by side.
 pub(super) struct Horizons {
     of: BTreeMap<String, f64>,
     /// Whether times have medians.
@@ -32,18 +32,18 @@ impl Horizons {
     }
 }
 
-/// The names of all quantities: numbers of the runs, and what is spent until targets.
+/// The names of all quantities: numbers of the runs, and spending until targets.
 fn names(runs: &BySeed<'_>, horizons: &Horizons) -> Vec<String> {
     let names: BTreeSet<String> = runs.values().flat_map(|run| run.numbers().into_keys()).collect();
     names.into_iter().filter(|name| !until::is_until(name)).chain(horizons.of.keys().cloned()).collect()
 }
 
-/// A mean is wanted, also where medians stand beside it.
+/// A sample with means, also where medians stand beside them.
 fn sample(name: &str, runs: &BySeed<'_>) -> Sample {
     Sample::of(name, runs).with_medians(false)
 }
 
-/// What every quantity comes to over seeds.
+/// The estimate of every quantity over seeds.
 pub(super) fn estimates(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Estimate> {
     let of = |name: String| Some((sample(&name, runs).estimate(horizons.to(&name))?, name));
     names(runs, horizons).into_iter().filter_map(of).map(|(found, name)| (name, found)).collect()
@@ -73,7 +73,7 @@ fn medians(
     times.filter_map(|name| Some((of(&name)?, name))).map(|(found, name)| (name, found)).collect()
 }
 
-/// How many runs arrive, and when half of them have, by what is spent until then.
+/// Arrivals by quantity spent: their number, and the median.
 pub(super) fn untils(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Until> {
     let found = |(name, horizon): (&String, &f64)| Some((name.clone(), until::until(name, runs, *horizon)?));
     horizons.of.iter().filter_map(found).collect()

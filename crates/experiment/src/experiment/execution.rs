@@ -44,8 +44,8 @@ impl Threads {
         self.count
     }
 
-    /// Stops the runs under way at the end of their round, with [`Error::Cancelled`], and starts no other. For good.
-    /// Those that have a folder are saved there.
+    /// Stops running runs at the end of their round, with [`Error::Cancelled`], and starts no other, for good. Runs
+    /// with a folder are saved there.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -55,7 +55,7 @@ impl Threads {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Plays a round, with the clients spread over all threads if some have nothing else to do.
+    /// Plays a round, with the clients spread over all threads if some are idle.
     pub(super) fn step(&self, run: &mut Run<'_>) -> Result<(), RunError> {
         let spread = self.count > 1 && run.trains() && self.active.load(Ordering::Relaxed) < self.count;
         run.set_parallel(spread);
@@ -63,19 +63,19 @@ impl Threads {
     }
 }
 
-/// What an experiment tells while it runs.
+/// Messages of an experiment while it runs.
 pub trait Progress: Sync {
     /// A run ended; `done` of `total` have.
     fn run_ended(&self, run: &RunId, done: usize, total: usize);
     /// Rounds were played.
     fn rounds_played(&self, rounds: u64);
-    /// A run goes on where an earlier process has left it, after this round.
+    /// A run continues from an earlier process, after this round.
     fn run_goes_on(&self, _run: &RunId, _round: Round) {}
-    /// Something is not as it should be and changes no result.
+    /// A warning that changes no result.
     fn warned(&self, _warning: &str) {}
 }
 
-/// Tells nobody anything.
+/// Reports nothing.
 pub(super) struct Silent;
 
 impl Progress for Silent {
@@ -83,7 +83,7 @@ impl Progress for Silent {
     fn rounds_played(&self, _: u64) {}
 }
 
-/// What runs write, and where.
+/// Files that runs write, and their folder.
 #[derive(Clone, Copy, Debug)]
 pub struct Outputs<'a> {
     /// The experiment's folder.
@@ -108,7 +108,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Carries out runs of an experiment. With `outputs`, each run writes its files.
 ///
 /// Results come in the order of `runs`. A run that fails or panics does not stop the others. [`Threads::cancel`] does:
-/// runs that have not ended by then give [`Error::Cancelled`]. Neither is a run begun when a file could not be written:
+/// runs that have not ended by then give [`Error::Cancelled`]. Nor does a run begin after a file could not be written:
 /// a full disk is full for all.
 pub fn execute(
     experiment: &Experiment,
@@ -164,7 +164,7 @@ pub fn execute(
         threads.active.fetch_sub(1, Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
-        // A thread that cannot be started is missed by nobody but the clock, as long as there is one.
+        // A thread that cannot be started costs time only, as long as one runs.
         let started = (0..workers).map(|_| std::thread::Builder::new().spawn_scoped(scope, work));
         if started.filter(Result::is_ok).count() == 0 {
             work();
@@ -187,14 +187,14 @@ fn world_of(slot: &Mutex<WorldSlot>, build: impl FnOnce() -> Result<World, Error
     Ok(world)
 }
 
-/// Does a run's work. A panic is the end of this run and of no other: runs share nothing but what they only read.
+/// Does a run's work. A panic ends this run alone: runs share read-only data.
 pub(super) fn guarded<T>(run: &RunId, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         Err(Error::Panicked { run: run.name.clone(), message: panic_message(&*payload).to_owned() })
     })
 }
 
-/// The sentence that a panic was raised with.
+/// The message of a panic.
 fn panic_message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")

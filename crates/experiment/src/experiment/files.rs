@@ -1,4 +1,4 @@
-//! Writing a whole file: under a temporary name that nobody has, kept by the disk, then renamed.
+//! Writing a whole file: under an unused temporary name, synced to the disk, then renamed.
 
 use crate::error::Error;
 use serde::Serialize;
@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes a file so that it is there whole or not at all, whoever else writes it at the same time, and whenever the
-/// machine stops. A link of that name is replaced and not followed.
+/// Writes a file so that it exists whole or not at all, even if others write it at the same time or the machine stops.
+/// A link of that name is replaced and not followed.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -17,14 +17,14 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let (temporary, mut file) = temporary(path).map_err(failed)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {
-        // What is incomplete is of no use; the error that matters is the first one.
+        // An incomplete file is of no use; the first error is the one that matters.
         let _ = fs::remove_file(&temporary);
         failed(source)
     })?;
     sync_folder(path.parent().unwrap_or(Path::new(""))).map_err(failed)
 }
 
-/// Waits until the disk has what a file holds, whoever wrote it.
+/// Waits until a file's contents are on the disk.
 ///
 /// # Errors
 /// If it cannot be written out.
@@ -33,7 +33,8 @@ pub(super) fn sync_file(path: &Path) -> io::Result<()> {
     File::options().read(true).write(true).open(path)?.sync_all()
 }
 
-/// Waits until the disk has the names in a folder. Where folders cannot be opened their names are the system's matter.
+/// Waits until the names in a folder are on the disk. Where folders cannot be opened, the system takes care of their
+/// names.
 ///
 /// # Errors
 /// If they cannot be written out.
@@ -48,7 +49,8 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a file beside `path` that no other thread or process has: `NAME.0.part`, or the first number that is free.
+/// Makes a file beside `path` under a name that no other thread or process has: `NAME.0.part`, or the first free
+/// number.
 fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
     let mut number = 0;
     loop {
@@ -62,7 +64,7 @@ fn temporary(path: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Whether a name is that of a file on its way to its own name.
+/// Whether a name is that of a temporary file.
 pub(super) fn is_part(name: &str) -> bool {
     let number = name.strip_suffix(".part").and_then(|name| name.rsplit_once('.'));
     number.is_some_and(|(_, number)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))

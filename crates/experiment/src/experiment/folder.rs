@@ -1,23 +1,23 @@
 //! A result folder while a process writes into it, alone or beside others.
 //!
 //! ```text
-//! DIR/.fedgenie/lock               held by whoever prepares the folder or writes its summary
-//! DIR/.fedgenie/experiment.json    what is being run; written first, so that an unfinished folder is known as well
+//! DIR/.fedgenie/lock               held by the process that prepares the folder or writes its summary
+//! DIR/.fedgenie/experiment.json    the experiment; written first, so that an unfinished folder is recognised too
 //! DIR/.fedgenie/written            names of page and pictures written so far
 //! DIR/.fedgenie/process-N/         one for each process: `alive`, locked while it lives, `shard`, the part of the
 //!                                  runs that it carries out, and its unfinished files: RUN/ with records so far and
 //!                                  checkpoints
-//! DIR/.fedgenie/left/RUN/          the same of a process that has ended or was killed, if there is a checkpoint
+//! DIR/.fedgenie/left/RUN/          unfinished files of a process that has ended or was killed, with a checkpoint
 //! ```
 //!
 //! *Processes.* Several may be at work in a folder if their shards have no run in common.
 //!
 //! *Runs* are written below the folder of their process and renamed when they are complete, `run.json` last, so that
-//! processes never write the same file and a run with a `run.json` is whole. Whoever opens the folder moves what
-//! processes that were killed have left to `left/`, where there is a checkpoint, and deletes the rest; who carries out
-//! such a run takes it from there, by renaming as well, and goes on. *The summary* is of the whole folder. A process
-//! that ends while others are still at work leaves it to them, so that the last one writes it once, with the runs of
-//! all.
+//! processes never write the same file and a run with a `run.json` is whole. A process that opens the folder moves
+//! unfinished runs of killed processes to `left/` if they have a checkpoint, and deletes the others; a process that
+//! carries out such a run takes it from there, by renaming as well, and continues it. *The summary* covers the whole
+//! folder. A process that ends while others are still at work leaves it to them, so that the last one writes it once,
+//! with the runs of all.
 
 mod erase;
 mod finish;
@@ -40,7 +40,7 @@ pub(super) use finish::is_picture;
 pub use processes::Shard;
 pub(super) use runs::RUN_FILES;
 
-/// What becomes of an experiment that the folder already holds.
+/// Treatment of an experiment that the folder already holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Earlier {
     /// It stays, and nothing is written.
@@ -67,12 +67,12 @@ impl ResultFolder {
     /// experiment in it.
     ///
     /// # Errors
-    /// If the folder holds something else, cannot be written, holds an experiment that is neither to be resumed nor to
-    /// be overwritten, or another process is at work on these runs or on what is to be overwritten. Nothing is deleted
-    /// then.
+    /// If the folder holds anything else, cannot be written, or holds an experiment without leave to resume or
+    /// overwrite it; or if another process is at work on these runs, or on an experiment to overwrite. Nothing is
+    /// deleted then.
     pub fn open(path: &Path, experiment: &Experiment, earlier: Earlier, shard: Shard) -> Result<Self, Error> {
         look(path, earlier)?;
-        // The first thing in a new folder: from here on others know it as a result folder.
+        // The first file in a new folder: it marks the folder as a result folder for other processes.
         let state = state_of(path)?;
         let failed = |source| Error::Write { path: path.to_owned(), source };
         let _lock = Lock::of(path)?;
@@ -131,7 +131,7 @@ impl ResultFolder {
     }
 }
 
-/// Refuses a folder that holds something else than results, before anything is made in it.
+/// Refuses a folder that holds other files than results, before anything is made in it.
 fn look(path: &Path, earlier: Earlier) -> Result<(), Error> {
     let is_empty = match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
@@ -150,7 +150,7 @@ fn look(path: &Path, earlier: Earlier) -> Result<(), Error> {
     Ok(())
 }
 
-/// Unfinished files of a scenario that a process left which was killed while it wrote the first file of the folder.
+/// Unfinished scenario files of a process that was killed while it wrote the first file of the folder.
 fn unfinished_scenarios(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let is_part = |path: &PathBuf| {
@@ -162,7 +162,7 @@ fn unfinished_scenarios(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths.collect::<io::Result<Vec<_>>>().map_err(failed)?.into_iter().filter(is_part).collect())
 }
 
-/// Whether nothing but such files is there.
+/// Whether the folder holds such files alone.
 fn is_only_begun(path: &Path) -> Result<bool, Error> {
     let entries = fs::read_dir(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     Ok(entries.count() == unfinished_scenarios(path)?.len())
@@ -189,9 +189,9 @@ fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) 
     }
 }
 
-/// Refuses a folder whose scenario was edited after runs of it were made, by more than its seeds.
+/// Refuses a folder whose scenario was edited beyond its seeds after runs of it were made.
 fn refuse_edited(path: &Path, experiment: &Experiment) -> Result<(), Error> {
-    // A folder that was copied may have left its hidden files behind.
+    // The hidden files may be missing in a copied folder.
     let marked = Marker::read(path).map(|marker| marker.experiment).filter(|written| !written.is_empty());
     let written = marked.or_else(|| read_manifest(path).ok().map(|manifest| manifest.experiment));
     match written.is_some_and(|written| !written.is_empty() && written != without_seeds(&experiment.resolved)) {

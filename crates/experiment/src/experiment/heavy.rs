@@ -2,7 +2,7 @@
 //!
 //! # Definition
 //! Where a client's latency has an infinite variance and rounds wait for it for ever, Student's interval of a mean time
-//! promises too much. Then times have a median over seeds, and differences the median of the differences of pairs. The
+//! promises too much. Times then have a median over seeds, and differences the median of the differences of pairs. The
 //! 95 % interval lies between two order statistics, `x₍ᵣ₎` and `x₍ₙ₊₁₋ᵣ₎` with the largest `r` for which a binomial
 //! variate (n, ½) is below `r` with probability 2.5 % at most: it is exact for any law. Fewer than six seeds have none.
 //! Of times to a target, which count with the horizon at most, the ends are those of the earliest and of the latest
@@ -25,7 +25,7 @@ use serde::Serialize;
 pub struct MedianOf {
     /// The median.
     pub median: f64,
-    /// The ends of its 95 % interval; none for fewer than six values.
+    /// The ends of its 95 % interval; `None` for fewer than six values.
     pub ci95: Option<[f64; 2]>,
     /// Number of values.
     pub n: usize,
@@ -64,8 +64,8 @@ fn rank(n: usize) -> usize {
     rank
 }
 
-/// The median of the latest possible values, with the interval from the earliest to the latest; none of no values, or
-/// where one is not finite.
+/// The median of the latest possible values, with the interval from the earliest to the latest; `None` without values,
+/// or where one is not finite.
 pub(super) fn median_of(mut earliest: Vec<f64>, mut latest: Vec<f64>) -> Option<MedianOf> {
     if latest.is_empty() || earliest.iter().chain(&latest).any(|value| !value.is_finite()) {
         return None;
@@ -77,7 +77,7 @@ pub(super) fn median_of(mut earliest: Vec<f64>, mut latest: Vec<f64>) -> Option<
     Some(MedianOf { median: quantile(&latest, 0.5), ci95, n })
 }
 
-/// The median of the differences of pairs; none where nobody arrives.
+/// The median of the differences of pairs; `None` where no run arrives.
 pub(super) fn difference_of(pairs: &[(Arrival, Arrival)], horizon: f64) -> Option<MedianOf> {
     if !pairs.iter().any(|(mine, theirs)| mine.is_by(horizon) || theirs.is_by(horizon)) {
         return None;

@@ -19,26 +19,26 @@ pub struct Incomplete {
     pub point: usize,
     /// `failed` or `missing`.
     pub status: Status,
-    /// Why it failed, or cannot be used.
+    /// Why it failed, or is unusable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Incomplete {
-    /// Of a run of a policy, a point and a seed, which failed if there is a reason.
+    /// A run of a policy at a point with a seed; failed if there is a reason, else missing.
     pub fn new(arm: &str, (point, seed): (usize, u64), reason: Option<String>) -> Self {
         let status = if reason.is_some() { Status::Failed } else { Status::Missing };
         Self { arm: arm.to_owned(), seed, point, status, reason }
     }
 
-    /// Of a run that has none.
+    /// An entry for a run without results; `None` for a complete one.
     pub fn of(run: &RunState) -> Option<Self> {
         let RunState { arm, seed, point, status, reason, .. } = run.clone();
         (!status.has_summary()).then_some(Self { arm, seed, point, status, reason })
     }
 }
 
-/// What became of runs without results: `3 failed, 1 is missing`. No words if there are none.
+/// The number of runs without results by state: `3 failed, 1 is missing`. Empty if there are none.
 pub fn counted<'a>(runs: impl Iterator<Item = &'a Incomplete>) -> String {
     in_words_with(runs, |_| String::new())
 }
@@ -74,8 +74,8 @@ fn in_words_with<'a>(
     failed.into_iter().chain(missing).collect::<Vec<_>>().join(", ")
 }
 
-/// A sentence for each policy, at each point of a sweep, that has no results at all: `has_some` says which have some.
-/// `points` are the points' names, and `words` says what became of the runs.
+/// A sentence for each policy, at each point of a sweep, that has no results at all: `has_some` tells which have some.
+/// `points` are the points' names, and `words` describes the states of the runs.
 pub fn without_results(
     labels: &[impl AsRef<str>],
     points: &[String],

@@ -6,16 +6,16 @@ use super::{Experiment, RunId, RunSummary, below};
 use std::io;
 use std::path::Path;
 
-/// What a folder has of a run.
+/// The state of a run in a folder.
 #[derive(Debug)]
 pub enum Found {
     /// All its files, as they were written.
     Complete(Box<RunSummary>),
-    /// The same, by another build of the program, which is named.
+    /// The same, by the named other build of the program.
     OfAnotherBuild(Box<RunSummary>, String),
     /// It was not completed.
     Missing,
-    /// It was completed, and is not what it was; why.
+    /// It was completed and changed afterwards; the reason.
     Damaged(String),
 }
 
@@ -30,8 +30,8 @@ pub struct KeptRuns<'a> {
 }
 
 impl Experiment {
-    /// The runs of this experiment in a folder; `wanted` are files that each has to have beside its records, where it
-    /// can have them.
+    /// The runs of this experiment in a folder; `wanted` are files that each must have beside its records, if it can
+    /// have them.
     pub fn kept<'a>(&'a self, folder: &'a Path, wanted: &'a [&'a str]) -> KeptRuns<'a> {
         KeptRuns { experiment: self, folder, wanted, manifest: read_manifest(folder).ok() }
     }
@@ -58,7 +58,7 @@ impl KeptRuns<'_> {
         }
     }
 
-    /// The summary of a run of this build whose `run.json` is as it was written, whatever became of its other files.
+    /// The summary of a run of this build whose `run.json` is unchanged, in any state of its other files.
     pub(super) fn summary(&self, run: &RunId) -> Option<RunSummary> {
         let file = RunFile::read(self.folder, &run.name).filter(|file| file.is_whole && file.is_of_this_build())?;
         let label = &self.experiment.points[run.point].1.arms[run.arm].label;
@@ -88,14 +88,14 @@ impl KeptRuns<'_> {
     }
 }
 
-/// Whether a `run.json` is of another policy, seed or point than its folder.
+/// The difference if a `run.json` is of another policy, seed or point than its folder.
 fn is_of_another(summary: &RunSummary, label: &str, run: &RunId) -> Option<String> {
     let is_same = summary.arm == label && summary.seed == run.seed && summary.point == run.point;
     let RunSummary { arm, seed, point, .. } = summary;
     (!is_same).then(|| format!("{RUN_FILE} is of the policy {arm:?}, seed {seed}, point {point}"))
 }
 
-/// The first file of a run that is not what its `run.json` says.
+/// The first file of a run that differs from its `run.json`.
 pub(super) fn files_differ(folder: &Path, run: &str, file: &RunFile) -> Option<String> {
     if !file.is_whole {
         return Some(format!("{RUN_FILE} is not the file that was written"));

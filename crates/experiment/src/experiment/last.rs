@@ -1,10 +1,10 @@
-//! What edge servers have had in the last rounds that were evaluated.
+//! Metrics of edge servers over the last evaluated rounds.
 
 use fedgenie_core::metric::{Measures, MetricId, Place, Statistic};
 use fedgenie_core::state::Stateful;
 use fedgenie_simulator::run::Run;
 
-/// The measures of each edge server in the last evaluated rounds; none of a server without anything to measure on.
+/// The measures of each edge server in the last evaluated rounds; `None` for a server without data to measure on.
 #[derive(Debug, Stateful)]
 #[state(check = Self::is_sound)]
 pub(super) struct LastRounds {
@@ -25,7 +25,7 @@ impl LastRounds {
         Self { most: most.unwrap_or(0) as usize, rounds: Vec::new() }
     }
 
-    /// Takes in a round, if servers were evaluated in it.
+    /// Adds a round, if servers were evaluated in it.
     pub fn observe(&mut self, run: &Run<'_>) {
         self.take_in(run.server_measures());
     }

@@ -1,7 +1,7 @@
-//! Policies, tasks and rules of clusters from outside: those of a program that uses this library.
+//! Policies, tasks and rules of clusters of a program that uses this library.
 //!
-//! An arm of such a policy takes part in everything that the scenario's own take part in: sweep, pairing by seed,
-//! table, report, records. A scenario file cannot name it, so its folder is replayed by [`super::verify::verify_with`].
+//! An arm of such a policy is treated like the scenario's own: sweep, pairing by seed, table, report, records. A
+//! scenario file cannot name it, so its folder is replayed by [`super::verify::verify_with`].
 
 use super::{Earlier, Experiment, Outputs, ResultFolder, Shard, Summary, Threads, execute};
 use crate::error::Error;
@@ -41,8 +41,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// Lets clients learn something else, at every point and for every arm. `task` stands in the place of the
-    /// scenario's, which can be left out.
+    /// Lets clients learn a task of the program, at every point and for every arm. `task` replaces the scenario's,
+    /// which can be left out.
     ///
     /// # Errors
     /// If the task's settings, or the metrics that the scenario names, do not fit.
@@ -58,8 +58,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// Lets a rule of one's own decide which cluster each edge server belongs to, at every point and for every arm with
-    /// cluster models; it stands in the place of `assign` in `[clusters]`. `factory` makes it, once for each run.
+    /// Lets a rule of the program decide which cluster each edge server belongs to, at every point and for every arm
+    /// with cluster models; it replaces `assign` in `[clusters]`. `factory` makes it, once for each run.
     ///
     /// # Errors
     /// If no arm of the scenario has cluster models.
@@ -85,10 +85,11 @@ impl Experiment {
     }
 
     /// Carries out all runs and keeps them in a new folder, as `fedgenie run --out` does. `draw` adds a report, such as
-    /// that of `fedgenie_report::write_with_records`; it is told the folder to write into and that of the results.
+    /// that of `fedgenie_report::write_with_records`; its arguments are the folder to write into and that of the
+    /// results.
     ///
     /// # Errors
-    /// What is wrong with a world, the first run that failed, or a folder or file that cannot be written.
+    /// A fault of a world, the first failed run, or a folder or file that cannot be written.
     pub fn run_to(
         &self,
         folder: &Path,
@@ -109,7 +110,7 @@ impl Experiment {
     /// Carries out all runs and sums them up; nothing is written.
     ///
     /// # Errors
-    /// What is wrong with a world, or the first run that failed.
+    /// A fault of a world, or the first failed run.
     pub fn run(&self, threads: &Threads) -> Result<Summary, Error> {
         let (runs, cache) = (self.runs(), DataCache::default());
         self.check_worlds(&runs, &cache)?;

@@ -25,7 +25,7 @@ use fedgenie_simulator::task::Appendix;
 use fedgenie_simulator::world::World;
 use std::path::Path;
 
-/// What is noticed of a run beside what its sink keeps.
+/// Observations of a run beside the records of its sink.
 #[derive(Stateful)]
 struct Course<'a> {
     curve: Curve,
@@ -38,7 +38,7 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Takes in a round. Returns why the run is over, if it is.
+    /// Observes a round. Returns why the run is over, if it is.
     fn observe(&mut self, run: &Run<'_>, is_bounded: bool) -> Result<Option<Ended>, RunError> {
         let now = run.now();
         self.standstill = if now > self.before || is_bounded { 0 } else { self.standstill + 1 };
@@ -66,9 +66,9 @@ impl Course<'_> {
 
 /// Where a run goes on, and where it is saved on the way.
 pub(super) struct Keeping<'a, 'b> {
-    /// What a checkpoint says after what is the sink's.
+    /// The part of a checkpoint after the sink's.
     pub from: Option<&'a mut State<'b>>,
-    /// Where the next ones go.
+    /// The checkpoints to write.
     pub checkpoints: &'a mut Checkpoints,
     /// The folder of the run's files.
     pub folder: &'a Path,
@@ -78,7 +78,7 @@ impl Experiment {
     /// Carries out one run in its world, and writes the final model to a file if asked to.
     ///
     /// # Errors
-    /// If the run ends early; what it recorded up to then is in the sink.
+    /// If the run ends early; the sink has the records up to then.
     pub fn run_one(
         &self,
         id: &RunId,
@@ -91,8 +91,8 @@ impl Experiment {
         Ok(played.expect("a run that is not loaded cannot be loaded wrongly"))
     }
 
-    /// As [`Self::run_one`], with checkpoints on the way. Returns nothing if the run cannot go on from where it should:
-    /// the checkpoint is of another one, or of another program.
+    /// As [`Self::run_one`], with checkpoints on the way. Returns `None` if the checkpoint does not fit: it is of
+    /// another run or program.
     pub(super) fn play(
         &self,
         id: &RunId,
@@ -126,7 +126,7 @@ impl Experiment {
         let metrics = sections.metrics(&world.measures);
         let watch = Watch::new(sections, &metrics);
         let (curve, last) = (Curve::default(), LastRounds::new(sections.evaluate.last));
-        // Where every round is evaluated, none is between two evaluations.
+        // Where every round is evaluated, no round lies between two evaluations.
         let refine = Refine::new(sections.evaluate.refine && sections.evaluate.every != Some(1));
         let mut course = Course { curve, watch, last, refine, standstill: 0, before: VirtualTime::START };
         let mut run = match from {
@@ -221,9 +221,9 @@ fn write_policy(file: Option<&Path>, run: &Run<'_>) -> Result<(), Error> {
     }
 }
 
-/// The bound of Theorem 1, if the policy and its world are those of the theorem: BSFL that maximises the very reward
-/// that regret is measured in, exactly, with everybody there and every update waited for, and that may choose as many
-/// clients as the protocol says.
+/// The bound of Theorem 1, if the policy and its world satisfy the theorem: BSFL maximises exactly the reward that
+/// regret is measured in, all clients are available and every update is waited for, and the policy may choose as many
+/// clients as the protocol.
 fn bound(world: &World, policy: &PolicySource, most: Option<u32>) -> Option<Bound> {
     let (Some(PolicyConfig::Bsfl(config)), Rule::Rounds(rule), Some(truth)) =
         (policy.config(), &world.protocol.rule, &world.truth)

@@ -1,12 +1,12 @@
-//! The round between two evaluations in which a target was reached, found afterwards.
+//! The exact round in which a target was reached between two evaluations, found afterwards.
 //!
-//! While a target is pending, the run is kept as it was at its last evaluation. When a target is reached at the next, a
-//! second run goes on from there, round by round, and its model is measured after each: draws belong to the seed, so
-//! that its rounds are those of the run. The run itself knows nothing of it: its clock, records and digests are those
-//! of the run without.
+//! While a target is pending, the state of the run at its last evaluation is kept. When a target is reached at the
+//! next, a second run continues from there, round by round, and its model is measured after each: draws belong to the
+//! seed, so that its rounds are those of the run. The run itself is unaffected: its clock, records and digests are the
+//! same with and without this search.
 //!
-//! What is found is the first round after the last evaluation below the target. A metric that rose to the target and
-//! fell back before that evaluation is not noticed, where evaluating every round would have noticed it.
+//! The result is the first round after the last evaluation below the target. A metric that rose to the target and fell
+//! back before that evaluation goes unnoticed, where evaluating every round would have noticed it.
 //!
 //! # Cost
 //! A saved run per evaluation while a target is pending; the rounds between two evaluations, trained a second time and
@@ -31,8 +31,8 @@ impl Refine {
         Self { is_asked, saved: Vec::new() }
     }
 
-    /// Looks at a run whose round has been observed. `again` gives a new run of the same world, policies and settings;
-    /// `step` plays a round of it.
+    /// Looks for targets that were reached between the last two evaluations of an observed run. `again` gives a new run
+    /// of the same world, policies and settings; `step` plays a round of it.
     pub fn look<'a>(
         &mut self,
         run: &mut Run<'_>,

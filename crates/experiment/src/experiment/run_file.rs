@@ -23,7 +23,7 @@ pub struct FileDigest {
     pub blake3: String,
 }
 
-/// That a build has replayed the first rounds of a run that another one has made, and found them the same.
+/// Record that a build has replayed the first rounds of another build's run, and found them the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Accepted {
     /// The build that did so last.
@@ -40,7 +40,7 @@ struct Document<'a> {
     build: &'a str,
     /// The other files of the run.
     files: BTreeMap<String, FileDigest>,
-    /// Of this file, with nothing in this place.
+    /// Digest of this file, with an empty text in this place.
     blake3: &'a str,
 }
 
@@ -63,21 +63,21 @@ fn write_document(path: &Path, document: &impl Serialize) -> Result<(), Error> {
     write_file(path, format!("{start}{}", end(&hash(text.as_bytes()))).as_bytes())
 }
 
-/// What a `run.json` says.
+/// The contents of a `run.json`.
 #[derive(Debug)]
 pub(super) struct RunFile {
     document: Value,
-    /// Whether it is, by its own digest, as it was written.
+    /// Whether it is unchanged, by its own digest.
     pub(super) is_whole: bool,
 }
 
 impl RunFile {
-    /// Of a run in a folder, where it is a plain file with JSON.
+    /// The file of a run in a folder, if it is a plain file with JSON.
     pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
         Self::of(&below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}")).ok()?)
     }
 
-    /// Of the text of one, where it is JSON.
+    /// The contents of its text, if it is JSON.
     pub(super) fn of(text: &str) -> Option<Self> {
         let document: Value = serde_json::from_str(text).ok()?;
         let is_whole = document.get("blake3").and_then(Value::as_str).is_some_and(|digest| {
@@ -87,7 +87,7 @@ impl RunFile {
         Some(Self { document, is_whole })
     }
 
-    /// Summary and course; none if no run can be so.
+    /// Summary and course; `None` if they are not plausible.
     pub(super) fn summary(&self) -> Option<RunSummary> {
         let points: Vec<CurvePoint<Map<String, Value>>> = Deserialize::deserialize(&self.document["curve"]).ok()?;
         let summary = RunSummary::deserialize(&self.document).ok()?;
@@ -104,7 +104,7 @@ impl RunFile {
         possible::is_possible(&summary).then_some(summary)
     }
 
-    /// The build that made the run; empty where that is not known.
+    /// The build that made the run; empty if it is not known.
     pub(super) fn build(&self) -> &str {
         self.document["build"].as_str().unwrap_or_default()
     }
@@ -132,11 +132,11 @@ impl RunFile {
         Deserialize::deserialize(&self.document["files"])
     }
 
-    /// What the run came to, without anything about files.
+    /// The results of the run, without fields about files.
     pub(super) fn into_results(self) -> Value {
         let mut document = self.document;
         if let Some(object) = document.as_object_mut() {
-            // In their order: what is removed leaves no gap that another key fills.
+            // In order: removing a key must leave no gap that another key fills.
             for key in ["build", "accepted", "files", "blake3"] {
                 object.shift_remove(key);
             }

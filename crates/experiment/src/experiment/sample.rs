@@ -1,15 +1,15 @@
-//! A quantity of some runs, by seed: what it comes to, and how two are compared.
+//! A quantity of some runs, by seed: its estimate, and the comparison of two.
 //!
 //! # Definition
 //! | quantity | over seeds | difference |
 //! |---|---|---|
-//! | what is spent [until] a target | restricted mean to the horizon | the same of pairs |
+//! | spending [until] a target | restricted mean to the horizon | the same of pairs |
 //! | a time, where latencies have no variance ([`heavy`]) | median | median of the differences of pairs |
 //! | share of runs that reach a target | share with Wilson's interval | Newcombe's interval of pairs |
 //! | any other | mean with Student's interval | the same of pairs |
 //!
 //! Samples that are compared have one horizon. As independent samples, times until a target have Welch's interval from
-//! the earliest possible times of the one and the latest of the other.
+//! the earliest possible times of one and the latest of the other.
 
 use super::estimates::{difference_of, estimate_of};
 use super::heavy::{self, MedianOf};
@@ -19,17 +19,17 @@ use fedgenie_core::math::statistics::survival::{self, Arrival};
 use fedgenie_core::math::statistics::{Estimate, independent_difference};
 use std::collections::BTreeMap;
 
-/// One of [`RunSummary::numbers`], or what is spent until a target, by seed.
+/// One of [`RunSummary::numbers`], or spending until a target, by seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     key: String,
-    /// Numbers that are not spent until a target arrive exactly.
+    /// Numbers that are not spending until a target are exact arrivals.
     values: BTreeMap<u64, Arrival>,
     has_medians: bool,
 }
 
 impl Sample {
-    /// Of runs.
+    /// The sample of some runs.
     pub fn of(key: &str, runs: &BySeed<'_>) -> Self {
         let number = |run: &RunSummary| run.numbers().get(key).copied().map(Arrival::at);
         let value = |run: &RunSummary| if until::is_until(key) { run.arrival(key) } else { number(run) };
@@ -38,13 +38,13 @@ impl Sample {
         Self { key: key.to_owned(), values, has_medians }
     }
 
-    /// Of numbers that are known exactly.
+    /// A sample of exact numbers.
     pub fn of_numbers(key: &str, values: impl IntoIterator<Item = (u64, f64)>) -> Self {
         let values = values.into_iter().map(|(seed, value)| (seed, Arrival::at(value))).collect();
         Self { key: key.to_owned(), values, has_medians: false }
     }
 
-    /// The same, with a median where others beside it have one.
+    /// The same, with a median where samples beside it have one.
     #[must_use]
     pub fn with_medians(self, has_medians: bool) -> Self {
         Self { has_medians, ..self }
@@ -82,13 +82,13 @@ impl Sample {
         survival::horizon(samples.into_iter().flat_map(|sample| sample.values.values()))
     }
 
-    /// What it comes to; none without values, and of what is spent until a target if no run arrives.
+    /// The estimate; `None` without values, and for spending until a target if no run arrives.
     pub fn estimate(&self, horizon: f64) -> Option<Estimate> {
         if self.has_medians && self.arrived(horizon) > 0 {
             return self.median(horizon).map(Estimate::from);
         }
         match until::is_until(&self.key) {
-            // It lies between 0 and the horizon, whatever Student's t says.
+            // It lies between 0 and the horizon; Student's interval may not.
             true => {
                 survival::restricted_mean(&self.values.values().copied().collect::<Vec<_>>(), horizon).map(|found| {
                     let ci95 = found.ci95.map(|[low, high]| [low.max(0.0), high.min(horizon)]);
@@ -103,25 +103,25 @@ impl Sample {
         self.values.values().map(|value| of(value).min(horizon)).collect()
     }
 
-    /// Its median; none without values, and if no run arrives.
+    /// Its median; `None` without values, and if no run arrives.
     pub fn median(&self, horizon: f64) -> Option<MedianOf> {
         let ends = [self.ends(horizon, |value| value.since), self.ends(horizon, |value| value.time)];
         let [earliest, latest] = Some(ends).filter(|_| self.arrived(horizon) > 0)?;
         heavy::median_of(earliest, latest)
     }
 
-    /// The values of seeds that both have.
+    /// The values of common seeds.
     fn pairs(&self, other: &Self) -> Vec<(Arrival, Arrival)> {
         let pair = |(seed, &value): (&u64, &Arrival)| Some((value, *other.values.get(seed)?));
         self.values.iter().filter_map(pair).collect()
     }
 
-    /// The median of this minus another, paired by seed; none if nobody arrives.
+    /// The median of this minus another, paired by seed; `None` if no run arrives.
     pub fn median_minus(&self, other: &Self, horizon: f64) -> Option<MedianOf> {
         heavy::difference_of(&self.pairs(other), horizon)
     }
 
-    /// This minus another, paired by the seeds that both have; none if they have none in common.
+    /// This minus another, paired by common seeds; `None` if there are none.
     pub fn minus(&self, other: &Self, horizon: f64) -> Option<Estimate> {
         if self.has_medians || other.has_medians {
             return self.median_minus(other, horizon).map(Estimate::from);
@@ -161,7 +161,7 @@ mod tests {
         Sample { key: "time_to.x".to_owned(), values, has_medians: false }
     }
 
-    /// 1, 1 and 30: mean 32/3, s = 16.743, half-width 41.59; a time is not below 0.
+    /// 1, 1 and 30: mean 32/3, s = 16.743, half-width 41.59; a time is at least 0.
     #[test]
     fn a_restricted_mean_lies_between_nothing_and_the_horizon() {
         let few = until(&[(1.0, 1.0, true), (1.0, 1.0, true), (30.0, 30.0, true)]);
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!((never.estimate(50.0), never.minus_independent(&never, 50.0)), (None, None));
     }
 
-    /// Seen up to 4 later than it was: the interval of independent samples is that of exact ones, and 4 wider below.
+    /// Seen up to 4 later than it was: the interval of independent samples is that of exact ones, extended by 4 below.
     #[test]
     fn intervals_reach_back_to_the_evaluation_before() {
         let exact = until(&[(10.0, 10.0, true), (12.0, 12.0, true), (14.0, 14.0, true)]);

@@ -1,17 +1,17 @@
-//! The one way to what a result folder holds, for `report`, `diff`, `export`, `validate` and programs.
+//! The only access to the contents of a result folder, for `report`, `diff`, `export`, `validate` and programs.
 //!
 //! ```text
 //! folders ─▶ Reader ─▶ every run that the manifest's policies, seeds and points make, each with its Status
-//!                 ├──▶ its sink: what is missing, has failed or was changed, with the command that makes it
+//!                 ├──▶ its sink: missing, failed and changed runs, with the command that makes them
 //!                 └──▶ Error::Changed, unless changed files are allowed
 //! ```
 //!
-//! Nobody gets at runs without a [`Reader`], and a reader is not made without somebody to tell.
+//! Runs are read through a [`Reader`] only, and a reader needs a sink for its notices.
 //!
-//! *Digests.* Of `scenario.toml`, `summary.json`, `failed.json` and `run.json` the digest is compared with the
-//! manifest's, and of `run.json` with its own; of rounds too, where they are read. A file of a run that is not read has
-//! to be there and to be as long as `run.json` says: a report's cost does not grow with the number of rounds. Pictures
-//! and timelines are nobody's input and are not looked at. `verify` compares everything.
+//! *Digests.* The digests of `scenario.toml`, `summary.json`, `failed.json` and `run.json` are compared with the
+//! manifest's, and that of `run.json` with its own too; digests of rounds where these are read. A file of a run that is
+//! not read must exist with the length in `run.json`: a report's cost does not grow with the number of rounds. Pictures
+//! and timelines are no input and are not checked. `verify` compares everything.
 
 mod agree;
 mod look;
@@ -33,22 +33,22 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a folder has of a run.
+/// The state of a run in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// Its summary, and all files that this names.
+    /// The summary, and all files that it names.
     Complete,
-    /// Its summary, and none of its other files: it was put aside.
+    /// The summary without the other files: the run was put aside.
     SummaryOnly,
     /// The reason why it failed.
     Failed,
-    /// Nothing that can be used.
+    /// Nothing usable.
     Missing,
 }
 
 impl Status {
-    /// As it is written.
+    /// The name in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -64,12 +64,12 @@ impl Status {
     }
 }
 
-/// A file that is not the one that was written.
+/// A file that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Changed {
     /// Its name below the folder.
     pub file: String,
-    /// How it shows.
+    /// The sign of the change.
     pub how: String,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Display for Changed {
     }
 }
 
-/// A run of an experiment, and what a folder has of it.
+/// A run of an experiment, and its state in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunState {
     /// Its name.
@@ -100,15 +100,15 @@ pub struct RunState {
     pub seed: u64,
     /// Index of the sweep's point.
     pub point: usize,
-    /// What there is.
+    /// The state.
     pub status: Status,
-    /// Why it failed, or why what is there cannot be used.
+    /// Why it failed, or why it is unusable.
     pub reason: Option<String>,
-    /// Those of its files that are not what was written.
+    /// Its changed files.
     pub changed: Vec<Changed>,
 }
 
-/// What a folder holds.
+/// The contents of a folder.
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// The folder's name; of several of one name the second is `NAME (2)`.
@@ -123,15 +123,15 @@ pub struct Stored {
     pub table: toml::Table,
     /// Every run of the experiment: point by point, seed by seed, policy by policy.
     pub states: Vec<RunState>,
-    /// The summaries of those that have one, in the same order.
+    /// The summaries of the runs that have one, in the same order.
     pub runs: Vec<RunSummary>,
-    /// Files of the experiment that are not what was written.
+    /// Changed files of the experiment.
     pub changed: Vec<Changed>,
-    /// What was told of it.
+    /// The notices about it.
     pub notices: Vec<Notice>,
 }
 
-/// Reads result folders, and tells what is to be known about them.
+/// Reads result folders, and reports notices about them.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     say: &'a dyn Fn(&Notice),
@@ -148,18 +148,18 @@ impl fmt::Debug for Reader<'_> {
 }
 
 impl<'a> Reader<'a> {
-    /// One that refuses changed files, and tells everything else before it hands anything out.
+    /// A reader that refuses changed files, and reports all notices before it returns results.
     pub const fn new(say: &'a dyn Fn(&Notice)) -> Self {
         Self { say, allows_changed: false, uses_rounds: false }
     }
 
-    /// Whether it takes changed files as they are, and tells which.
+    /// Whether it accepts changed files as they are, and names them.
     #[must_use]
     pub const fn allowing_changed(self, allows_changed: bool) -> Self {
         Self { allows_changed, ..self }
     }
 
-    /// For who reads `rounds.jsonl` as well.
+    /// A reader for uses of `rounds.jsonl` as well.
     #[must_use]
     pub const fn using_rounds(self) -> Self {
         Self { uses_rounds: true, ..self }
@@ -168,8 +168,8 @@ impl<'a> Reader<'a> {
     /// Reads folders that `run --out` wrote.
     ///
     /// # Errors
-    /// If one is not there, is unfinished, is of another program or another format of records, or lists what is no run;
-    /// if a file was changed and that is not allowed.
+    /// If a folder does not exist, is unfinished, is of another program or another format of records, or lists an
+    /// unknown run; if a file was changed and that is not allowed.
     pub fn read(&self, folders: &[PathBuf]) -> Result<Vec<Stored>, Error> {
         let mut all = folders.iter().map(|folder| self.read_one(folder)).collect::<Result<Vec<_>, _>>()?;
         let names = distinct(all.iter().map(|stored| stored.name.as_str()));
@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Names, of which each is there once: the second of one name is `NAME (2)`.
+/// Names made unique: the second of one name is `NAME (2)`.
 pub fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for name in names {
@@ -276,7 +276,7 @@ fn unfinished(folder: &Path) -> String {
     format!("{} is unfinished: {complete} complete; `{}` completes it", folder.display(), artefacts::completion(folder))
 }
 
-/// Every run that policies, seeds and points of a manifest make, of which nothing is known so far.
+/// Every run of a manifest's policies, seeds and points, in an unknown state.
 ///
 /// # Errors
 /// If they are too many or some are the same, or if the manifest lists another one.
@@ -345,8 +345,8 @@ fn refuse_changed(all: &[Stored]) -> Result<(), Error> {
 }
 
 impl Experiment {
-    /// What a folder has of each run of this experiment, for who goes on with it. A run that was put aside as it was is
-    /// complete: statistics see nothing else than its summary.
+    /// The state in a folder of each run of this experiment, to continue it. A run that was put aside is complete:
+    /// statistics read its summary only.
     pub fn stored(&self, folder: &Path) -> Vec<(RunId, Found)> {
         let kept = self.kept(folder, &[]);
         let found = |run: RunId| {

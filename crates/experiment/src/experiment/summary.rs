@@ -1,4 +1,4 @@
-//! What an experiment found: one row per run, one per policy and point.
+//! The results of an experiment: one row per run, one per policy and point.
 
 mod points;
 mod read;
@@ -49,10 +49,10 @@ pub struct DigestPair {
 pub struct RunSummary {
     /// The policy's label.
     pub arm: String,
-    /// What the policy overrides of the scenario: path and value.
+    /// The settings that the policy overrides: path and value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub with: BTreeMap<String, String>,
-    /// Whether the policy was shown the truth, as the genie is; none in a folder of a version that did not say.
+    /// Whether the policy was shown the truth, as the genie is; `None` in folders of versions without this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sees_truth: Option<bool>,
     /// The seed.
@@ -68,7 +68,7 @@ pub struct RunSummary {
     pub ended: Option<Ended>,
     /// Digests.
     pub digest: DigestPair,
-    /// Metrics of the model that the runs of its world begin with, as far as rounds measure them; in no digest.
+    /// Metrics of the initial model of its world, as far as rounds measure them; in no digest.
     #[serde(default, skip_serializing_if = "Named::is_empty", deserialize_with = "read_metrics")]
     pub initial: Named,
     /// Metrics of the final model; with cluster models also `active_clusters` and `reassignments`, with `last` of
@@ -79,7 +79,7 @@ pub struct RunSummary {
     #[serde(default, skip_serializing_if = "Named::is_empty", deserialize_with = "read_metrics")]
     pub best: Named,
     /// By the bytes of `at_traffic` of `[evaluate]`, the metrics of the last evaluated round by whose end clients had
-    /// moved no more, both ways together.
+    /// moved at most these, both ways together.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "read_at_bytes")]
     pub at_bytes: BTreeMap<u64, Named>,
     /// Cumulative regret.
@@ -91,8 +91,8 @@ pub struct RunSummary {
     pub edge_traffic: Option<Traffic>,
     /// Virtual seconds that clients spent computing.
     pub compute_s: f64,
-    /// Virtual seconds that clients spent computing for probes and for evaluations that are charged, all clients
-    /// together; no part of `compute_s`.
+    /// Virtual seconds that clients spent computing for probes and for charged evaluations, all clients together; no
+    /// part of `compute_s`.
     #[serde(default)]
     pub probe_compute_s: f64,
     /// The part of `compute_s` whose result was never used.
@@ -107,10 +107,10 @@ pub struct RunSummary {
     pub dispatched: u64,
     /// Jobs that arrived in their round.
     pub arrived: u64,
-    /// How many clients there are; 0 where that is not written.
+    /// The number of clients; 0 in files without it.
     #[serde(default)]
     pub clients: usize,
-    /// How many clients selections were to have, could have and had, where there were any.
+    /// Means over selections of cohort, candidates and selected clients, if there were selections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
     /// Clients selected at least once.
@@ -120,7 +120,7 @@ pub struct RunSummary {
     /// Gini index of selection counts: 0 if all are alike, 1 − 1/K if one client gets everything.
     #[serde(default)]
     pub gini: f64,
-    /// What became of the jobs of closed rounds.
+    /// The outcomes of the jobs of closed rounds.
     #[serde(default)]
     pub outcomes: Outcomes,
     /// Selections per group, where groups are named.
@@ -129,16 +129,16 @@ pub struct RunSummary {
     /// How unevenly the seed's training examples are spread over clients, for a task that trains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<Skew>,
-    /// The accuracy of the model that each server begins with, where policies ask for that of its models.
+    /// The accuracy of each server's initial model, where policies ask for the accuracy of its models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_edge_accuracy: Option<Vec<Option<f64>>>,
-    /// How many there are of what the data consist of.
+    /// Sizes of the data, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, u64>,
     /// The graph of each client in numbers, where clients have graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<serde_json::Value>,
-    /// What is known to be reached without the model, by name and metric.
+    /// Results of references without the model, by name and metric.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "read_references")]
     pub reference: BTreeMap<String, BTreeMap<String, f64>>,
     /// When the targets of `[evaluate]` were first reached.
@@ -147,14 +147,14 @@ pub struct RunSummary {
     /// When the run converged, if `converged` of `[evaluate]` asks; written as null where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "asked")]
     pub converged: Option<Option<Converged>>,
-    /// Settings that the scenario leaves open, or that did not hold for the whole run: path, and the value that was
-    /// worked out.
+    /// Settings that the scenario leaves open, or that did not hold for the whole run: path, and the effective value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub effective: BTreeMap<String, serde_json::Value>,
-    /// Whose latencies have an infinite mean or variance, in sentences, where nothing limits how long rounds wait.
+    /// Clients whose latencies have an infinite mean or variance, in sentences, where nothing limits the waiting of
+    /// rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heavy_tails: Vec<String>,
-    /// What a careful user should know about this run.
+    /// Warnings about this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The metrics of the run, as its task declares them; not part of `summary.json`.
@@ -167,7 +167,7 @@ pub struct RunSummary {
     /// `summary.json`.
     #[serde(default, skip_serializing)]
     pub bound: Option<Bound>,
-    /// What its rounds add up to; not part of `summary.json`.
+    /// Sums over its rounds; not part of `summary.json`.
     #[serde(default, skip_serializing)]
     pub metrics: RunMetrics,
 }
@@ -340,9 +340,9 @@ pub fn is_loss(id: MetricId) -> bool {
     id.measure == LOSS.measure.name
 }
 
-/// How many clusters an edge server belongs to.
+/// Number of clusters with at least one edge server.
 pub const ACTIVE_CLUSTERS: &str = "active_clusters";
-/// How many edge servers were moved to another cluster so far, each time counted.
+/// Number of reassignments of edge servers so far.
 pub const REASSIGNMENTS: &str = "reassignments";
 
 /// Numbers of the clusters after a run's last round, where there are cluster models.
@@ -358,23 +358,23 @@ pub(super) fn cluster_numbers(run: &Run<'_>) -> impl Iterator<Item = (MetricId, 
 pub struct ArmSummary {
     /// The policy's label.
     pub arm: String,
-    /// What the policy overrides of the scenario at this point: path and value.
+    /// The settings that the policy overrides at this point: path and value.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub with: BTreeMap<String, String>,
     /// Index of the sweep's point.
     pub point: usize,
     /// Seeds that completed.
     pub runs: usize,
-    /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, … Of what is spent
-    /// until a target (`time_to.TARGET`, …), restricted means; none where no run arrives.
+    /// Means and intervals over seeds, by name: `virtual_time_s`, `regret.mean`, `final.test_loss`, … Spending until a
+    /// target (`time_to.TARGET`, …) has restricted means; it is left out where no run arrives.
     pub values: BTreeMap<String, Estimate>,
     /// Medians of times, where runs met latencies of infinite mean or variance; shown in the place of means then.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub medians: BTreeMap<String, MedianOf>,
-    /// Of what is spent until a target: how many runs arrive, horizon, median; by the same names.
+    /// By the names of spending until a target: number of arrivals, horizon, median.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub until: BTreeMap<String, Until>,
-    /// Differences to the reference among policies, paired by seed; none for the reference itself.
+    /// Differences to the reference among policies, paired by seed; `None` for the reference itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paired: Option<Comparison>,
 }
@@ -394,7 +394,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The difference that is shown: of medians where there are any.
+    /// The shown difference: of medians where there are any.
     pub fn difference(&self, name: &str) -> Option<Estimate> {
         let median = self.medians.get(name).map(|median| Estimate::from(*median));
         median.or_else(|| self.differences.get(name).copied())
@@ -418,7 +418,7 @@ pub struct Summary {
     pub incomplete: Vec<Incomplete>,
     /// All policies and points.
     pub arms: Vec<ArmSummary>,
-    /// Of each policy, every point against the reference among points and against its neighbours.
+    /// For each policy, every point against the reference among points and against its neighbours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub compared: Vec<PointComparison>,
     /// The axes of the sweep, and its reference.
@@ -428,7 +428,7 @@ pub struct Summary {
 
 impl Summary {
     /// Summarises runs; `labels` gives the order of policies, which are compared with the one called `reference`, or
-    /// with the first if there is none. Of runs without results nothing is known here.
+    /// with the first without it. Runs without results are added elsewhere.
     pub fn new(
         (scenario, title): (&str, Option<&str>),
         (points, sweep): (&[Point], Sweep),
@@ -472,7 +472,7 @@ impl Summary {
                     let [mine, theirs] = [point, against].map(|point| of(label, point));
                     let horizons = Horizons::of(mine.values().chain(theirs.values()).copied());
                     let mut differences = differences(&mine, &theirs, &horizons);
-                    // Other rewards are other units.
+                    // A changed reward has another unit.
                     differences.retain(|key, _| !(key.starts_with("regret.") && sweep.moves("regret")));
                     let along = axis.map(|axis| sweep.axes[axis].paths.clone());
                     if !differences.is_empty() {

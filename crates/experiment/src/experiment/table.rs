@@ -1,4 +1,4 @@
-//! The table that a run ends with, and how numbers are shown to people.
+//! The table at the end of a run, and the format of shown numbers.
 
 use super::until::Until;
 use super::{
@@ -11,7 +11,7 @@ use fedgenie_core::metric::{Metric, Place, Statistic};
 use fedgenie_core::text::escaped;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The table that a run ends with: one row per policy and point.
+/// The table at the end of a run: one row per policy and point.
 pub fn table(summary: &Summary) -> String {
     let mut columns: Vec<(String, String)> =
         vec![("rounds".into(), "rounds".into()), ("virtual_time_s".into(), "virtual time [s]".into())];
@@ -28,7 +28,7 @@ pub fn table(summary: &Summary) -> String {
             columns.push((best, format!("best {}", metric.id.words())));
         }
     }
-    // Of servers, mean and deviation of what models are compared by; over the last rounds, where these are asked for.
+    // For servers, mean and deviation of the main metric; over the last rounds, if the scenario asks for these.
     let main = metrics.iter().find(|metric| metric.main).map(|metric| metric.id);
     let of_servers = |statistic: Statistic| {
         let id = main?.over(Place::Servers, statistic);
@@ -50,11 +50,11 @@ pub fn table(summary: &Summary) -> String {
             columns.push((key.to_owned(), title.to_owned()));
         }
     }
-    // What a probability of dropouts came to.
+    // The realised share of dropouts.
     if summary.arms.iter().any(|arm| arm.values.get("dropout_share").is_some_and(|share| share.mean > 0.0)) {
         columns.push(("dropout_share".to_owned(), "share dropped out".to_owned()));
     }
-    // Where few could be asked, or few ever were.
+    // Where few clients could be selected, or few ever were.
     if is_told_who_was_asked(summary) {
         let asked =
             [("asked_mean", "mean asked"), ("arrived_mean", "mean arrived"), ("unique_clients", "clients used")];
@@ -68,13 +68,13 @@ pub fn table(summary: &Summary) -> String {
         let key = format!("time_to.{CONVERGENCE}");
         columns.push((key.clone(), titled(&key)));
     }
-    // What models are compared by, within amounts of traffic.
+    // The main metric within amounts of traffic.
     let amounts: BTreeSet<u64> = summary.runs.iter().flat_map(|run| run.at_bytes.keys().copied()).collect();
     if let Some(main) = main {
         let at = |bytes: &u64| (format!("at_bytes.{bytes}.{main}"), format!("{} at {}", main.words(), amount(*bytes)));
         columns.extend(amounts.iter().map(at));
     }
-    // The hardest target that policies can be compared at, or else what comes first of the rest.
+    // The hardest target that policies can be compared at, or else the first of the others.
     let is_compared = |key: &str| {
         summary.arms.iter().any(|arm| arm.paired.as_ref().is_some_and(|paired| paired.differences.contains_key(key)))
     };
@@ -172,7 +172,7 @@ pub fn table(summary: &Summary) -> String {
     text
 }
 
-/// Whether a policy could ask few of its cohort somewhere, or asked few of all clients.
+/// Whether a policy could select few of its cohort somewhere, or selected few of all clients.
 pub fn is_told_who_was_asked(summary: &Summary) -> bool {
     let mean = |arm: &ArmSummary, key: &str| arm.values.get(key).map_or(1.0, |estimate| estimate.mean);
     summary.arms.iter().any(|arm| Asked::is_told(mean(arm, "possible_share"), mean(arm, "unique_share")))
@@ -190,7 +190,7 @@ fn lacking_at(summary: &Summary, point: usize) -> Vec<&str> {
     lacking
 }
 
-/// What became of the runs without results, policy by policy.
+/// The states of runs without results, policy by policy.
 fn unfinished(summary: &Summary, points: &[String]) -> Vec<String> {
     let mut labels: Vec<&str> = Vec::new();
     for run in &summary.incomplete {
@@ -233,13 +233,13 @@ fn out_of_budget(summary: &Summary) -> Vec<(String, String)> {
     labels.into_iter().filter_map(words).collect()
 }
 
-/// Whether traffic is limited, or metrics are asked for at an amount of it.
+/// Whether traffic is limited, or metrics are reported at an amount of it.
 fn limits_traffic(summary: &Summary) -> bool {
     summary.runs.iter().any(|run| run.ended == Some(Ended::Budget) || !run.at_bytes.is_empty())
 }
 
-/// What is reached without a model, by the shown metrics: means over the runs of the first policy at the first point.
-/// Says where no policy is better, even at its best.
+/// References without a model, by the shown metrics: means over the runs of the first policy at the first point. Notes
+/// where no policy is better, even at its best.
 fn references(summary: &Summary, metrics: &[Metric]) -> Vec<(String, String)> {
     let Some(first) = summary.runs.first() else { return Vec::new() };
     let runs = || summary.runs.iter().filter(|run| run.arm == first.arm && run.point == first.point);
@@ -273,8 +273,8 @@ fn shown_metrics(summary: &Summary) -> Vec<Metric> {
     metrics
 }
 
-/// What policies override of the scenario, in words: `protocol.synchronous.cohort = 8`. A setting that a sweep changes
-/// has all its values; which one is which stands above the point's rows.
+/// Settings that policies override, in words: `protocol.synchronous.cohort = 8`. A setting that a sweep changes is
+/// shown with all its values; each point's value stands above its rows.
 pub fn overridden(summary: &Summary) -> Vec<(String, String)> {
     let mut policies: Vec<(&str, BTreeMap<&str, Vec<&str>>)> = Vec::new();
     for arm in summary.arms.iter().filter(|arm| !arm.with.is_empty()) {
@@ -301,7 +301,7 @@ fn target_names(summary: &Summary) -> Vec<String> {
     summary.runs.first().map_or_else(Vec::new, |run| run.reached.iter().map(Reached::name).collect())
 }
 
-/// A value, and how many runs have it, or arrive, if not all do.
+/// A value, and the number of runs that have it, or arrive, if not all do.
 fn show_value(arm: &ArmSummary, key: &str) -> String {
     let median = arm.medians.get(key).map(|median| Estimate::from(*median));
     match (median.as_ref().or_else(|| arm.values.get(key)), arm.until.get(key)) {
@@ -311,7 +311,7 @@ fn show_value(arm: &ArmSummary, key: &str) -> String {
     }
 }
 
-/// A restricted mean, and how many runs arrive if not all do.
+/// A restricted mean, and the number of runs that arrive if not all do.
 pub fn show_until(estimate: &Estimate, until: &Until) -> String {
     match until.arrived == until.runs {
         true => show(estimate),
@@ -319,7 +319,7 @@ pub fn show_until(estimate: &Estimate, until: &Until) -> String {
     }
 }
 
-/// What the columns of targets mean, where there is something to explain.
+/// The meaning of the columns of targets, where it needs an explanation.
 fn explained(summary: &Summary, keys: &[&str]) -> Vec<String> {
     let of = |key: &str| summary.arms.iter().filter_map(|arm| arm.until.get(key)).collect::<Vec<_>>();
     let horizons = |key: &&str| {
@@ -356,7 +356,7 @@ fn explained(summary: &Summary, keys: &[&str]) -> Vec<String> {
     notes
 }
 
-/// How many runs reach a target, but after the horizon.
+/// The number of runs that reach a target after the horizon.
 fn later(summary: &Summary, key: &str) -> usize {
     let Some((_, target)) = key.split_once('.') else { return 0 };
     let of_arm = |arm: &ArmSummary| {
@@ -367,7 +367,7 @@ fn later(summary: &Summary, key: &str) -> usize {
     summary.arms.iter().filter_map(of_arm).sum()
 }
 
-/// The heading of what is spent until a target.
+/// The heading of spending until a target.
 fn titled(key: &str) -> String {
     match key.split_once('.') {
         Some(("time_to", target)) => format!("s to {target}"),
@@ -380,14 +380,14 @@ fn show_of(estimate: &Estimate, runs: usize) -> String {
     if estimate.n == runs { show(estimate) } else { format!("{} ({}/{runs})", show(estimate), estimate.n) }
 }
 
-/// Seeds from which on an interval is shown: of two, it is twelve times as wide as they are apart.
+/// Fewest seeds with a shown interval: that of two is twelve times as wide as their distance.
 pub const INTERVAL_SEEDS: usize = 3;
 
-/// Values that differ by less than this part of them are the same but for rounding.
+/// Values that differ by less than this share are equal but for rounding.
 pub const ROUNDING: f64 = 1e-12;
 
-/// A mean, with its interval where there are seeds enough and they differ: half of it where the mean is its middle,
-/// else both ends.
+/// A mean, with its interval if there are enough seeds and they differ: half of it where the mean is its middle, else
+/// both ends.
 pub fn show(estimate: &Estimate) -> String {
     let mean = estimate.mean;
     let Some([low, high]) = estimate.ci95.filter(|_| estimate.n >= INTERVAL_SEEDS) else { return number(mean) };

@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! Of a run of `n` rounds the first `n/50` are replayed, at least one, and compared with its files as `verify` does: at
-//! most 2 % of a run of 50 rounds or more. That is no proof: what a program does otherwise later in a run is not seen.
-//! So it is done only when it is asked for, and the run's `run.json` says which build made it and which one looked.
+//! most 2 % of a run of 50 rounds or more. That is no proof: a difference in later rounds goes unseen. So runs are
+//! taken over on request only, and the run's `run.json` records the build that made it and the build that replayed it.
 
 use super::artefacts::RUNS_FOLDER;
 use super::execution::guarded;
@@ -14,7 +14,7 @@ use crate::error::Error;
 use fedgenie_simulator::task::DataCache;
 use std::collections::BTreeMap;
 
-/// Rounds of a run for one that is replayed.
+/// Rounds of a run per replayed round.
 pub const ROUNDS_PER_LOOK: u32 = 50;
 
 /// A run of another build whose first rounds were replayed.
@@ -22,16 +22,16 @@ pub const ROUNDS_PER_LOOK: u32 = 50;
 pub struct LookedAt {
     /// The run.
     pub run: RunId,
-    /// How many rounds were the same, with the run's summary; or in what they differ.
+    /// The number of equal rounds, with the run's summary; or the first difference.
     pub found: Result<(u32, Box<RunSummary>), String>,
 }
 
 impl Experiment {
-    /// Replays the first rounds of complete runs of another build in a folder. Those whose rounds are the same are this
-    /// build's from here on: their `run.json` says so. Results are in no particular order.
+    /// Replays the first rounds of complete runs of another build in a folder. Runs with equal rounds belong to this
+    /// build from here on, which their `run.json` records. Results are in no particular order.
     ///
     /// # Errors
-    /// If a world cannot be built, or a `run.json` cannot be written. What differs is a result.
+    /// If a world cannot be built, or a `run.json` cannot be written. A difference is a result, not an error.
     pub fn take_over(
         &self,
         folder: &ResultFolder,

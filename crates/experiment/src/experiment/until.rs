@@ -1,8 +1,8 @@
-//! What runs spend until they reach a target or converge: virtual time, rounds, bytes, computing.
+//! Spending of runs until they reach a target or converge: virtual time, rounds, bytes, computing.
 //!
-//! The names are `WHAT.TARGET`, such as `time_to.test_accuracy >= 0.8`. A run that never arrives is not left out: it is
-//! known to need more than it had spent when it ended. `fedgenie_core::math::statistics::survival` says what is made
-//! of it. Runs that are shown side by side have one horizon, the earliest end of any that does not arrive, so that
+//! The names are `QUANTITY.TARGET`, such as `time_to.test_accuracy >= 0.8`. A run that never arrives is not left out:
+//! it is known to need more than its spending at its end. `fedgenie_core::math::statistics::survival` has the
+//! estimators. Runs shown side by side have one horizon, the earliest end of any that does not arrive, so that
 //! differences of means are means of differences.
 
 use super::summary::RunSummary;
@@ -12,27 +12,27 @@ use fedgenie_core::math::statistics::survival::{self, Arrival};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What can be spent until then.
+/// The quantities spent until then.
 const SPENT: [&str; 5] = ["time_to", "rounds_to", "bytes_to", "compute_to", "probe_compute_to"];
 
 /// Runs of one policy at one point, by seed.
 pub type BySeed<'a> = BTreeMap<u64, &'a RunSummary>;
 
-/// What runs of a policy at a point spend until a target, beside the mean.
+/// Spending of runs of a policy at a point until a target, beside the mean.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Until {
     /// Runs that arrive, not later than the horizon where there is one.
     pub arrived: usize,
     /// All runs.
     pub runs: usize,
-    /// Runs count with at most this; none if all runs that are compared arrive.
+    /// The largest spending that counts; `None` if all compared runs arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub horizon: Option<f64>,
-    /// The median over runs, of Kaplan and Meier's curve; none where half of them are not known to arrive.
+    /// The median over runs, of Kaplan and Meier's curve; `None` where fewer than half of them are known to arrive.
     pub median: Option<f64>,
-    /// The ends of its 95 % interval; none where one is not known.
+    /// The ends of its 95 % interval; `None` where one is not known.
     pub median_ci95: [Option<f64>; 2],
-    /// The mean distance from the evaluation before to the one at which the target was reached; 0 if each is exact.
+    /// The mean distance from the previous evaluation to the one at which the target was reached; 0 if each is exact.
     pub grid: f64,
 }
 
@@ -49,13 +49,13 @@ fn parts(name: &str) -> Option<(&str, &str)> {
     name.split_once('.').filter(|(what, _)| SPENT.contains(what))
 }
 
-/// Whether a name is of something that is spent until a run arrives.
+/// Whether a name is of spending until a run arrives.
 pub fn is_until(name: &str) -> bool {
     parts(name).is_some()
 }
 
 impl RunSummary {
-    /// What the run spent until it arrived, by a name such as `time_to.test_loss <= 0.3`; none if it has no such
+    /// The spending of the run until it arrived, by a name such as `time_to.test_loss <= 0.3`; `None` if it has no such
     /// target.
     pub fn arrival(&self, name: &str) -> Option<Arrival> {
         let (what, target) = parts(name)?;
@@ -69,7 +69,7 @@ impl RunSummary {
         Some(if reached.round.is_some() { reached.arrival(what)? } else { at_end })
     }
 
-    /// What it had spent at its end.
+    /// Its spending at the end.
     fn spent(&self, what: &str) -> f64 {
         match what {
             "time_to" => self.virtual_time_s,
@@ -82,8 +82,8 @@ impl RunSummary {
 }
 
 impl Reached {
-    /// What the run had spent, and at least had to spend. Of a round that was evaluated as the one before it is known
-    /// that it was the first.
+    /// The spending of the run at the evaluation, and its lower limit. If the round before was evaluated too, the
+    /// arrival is exact.
     fn arrival(&self, what: &str) -> Option<Arrival> {
         let round = self.round?;
         let is_exact = self.since_round.is_none_or(|since| since.saturating_add(1) >= round);
@@ -109,7 +109,7 @@ pub fn horizon<'a>(name: &str, runs: impl IntoIterator<Item = &'a RunSummary>) -
     survival::horizon(&found)
 }
 
-/// How many arrive, and when half of them have; none without runs that have such a target.
+/// The number of arrivals, and the median time; `None` if no run has such a target.
 pub fn until(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<Until> {
     let all = arrivals(name, runs);
     let arrived: Vec<&Arrival> = all.iter().filter(|arrival| arrival.is_by(horizon)).collect();
@@ -126,12 +126,13 @@ pub fn until(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<Until> {
     })
 }
 
-/// The share of runs that have arrived by when, of Kaplan and Meier's curve: times, and the share from each on.
+/// The share of runs that have arrived, of Kaplan and Meier's curve: times, and the share from each on.
 pub fn course(name: &str, runs: &BySeed<'_>) -> Vec<(f64, f64)> {
     survival::kaplan_meier(&arrivals(name, runs)).into_iter().map(|step| (step.time, 1.0 - step.survival)).collect()
 }
 
-/// The names of what is spent until targets, in the order of the scenario, and until convergence if that is asked.
+/// The names of spending until targets, in the order of the scenario, and until convergence if the scenario asks for
+/// it.
 pub fn names(run: &RunSummary) -> Vec<String> {
     let of_targets = run.reached.iter().flat_map(|reached| {
         let name = reached.name();

@@ -1,10 +1,9 @@
 //! Replays a folder's runs and finds the first difference.
 //!
 //! The replay is compared, round by round, with the digests kept in `digests.bin`, with the lines of `rounds.jsonl`,
-//! with `events.jsonl.gz` where it is there, and in the end with `run.json`. The first round that differs is played
-//! once more to show its event. The manifest is believed nothing: what it says is compared with the scenario
-//! (`listing.rs`), and `summary.json` with what the replays come to. Runs that the folder or its summary lacks are
-//! named.
+//! with `events.jsonl.gz` if it exists, and in the end with `run.json`. The first round that differs is played once
+//! more to show its event. The manifest is not trusted: it is compared with the scenario (`listing.rs`), and
+//! `summary.json` with the results of the replays. Runs that the folder or its summary lacks are named.
 
 mod listing;
 mod sinks;
@@ -26,34 +25,34 @@ use sinks::{Capture, Captured, Comparison, FirstRounds, Mismatch, Same, describe
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The first thing in which a replay differs from what is stored.
+/// The first difference between a replay and the stored files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The run, or none if a file of the experiment differs.
+    /// The run; `None` if a file of the experiment differs.
     pub run: Option<String>,
     /// The first round that differs.
     pub round: Option<u32>,
     /// The first event of that round that differs, from 1, where it is known.
     pub event: Option<usize>,
-    /// What was stored and what the replay gave.
+    /// The stored value and the replayed one.
     pub what: String,
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
     /// Runs that were replayed.
     pub runs: usize,
-    /// Those of them that had failed, and whose replay failed in the same way.
+    /// Runs among them that had failed, and whose replay failed in the same way.
     pub failed: usize,
-    /// Those of them that differ.
+    /// Runs among them that differ.
     pub differing: usize,
     /// The first difference, if any.
     pub difference: Option<Difference>,
-    /// Another build that wrote the folder, if it was one, or `unknown`. That alone is no difference.
+    /// Another build that wrote the folder, or `unknown`. That alone is no difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_build: Option<String>,
-    /// That the scenario was edited after the runs, if it was: then runs differ because of it.
+    /// Notice that the scenario was edited after the runs, which then differ because of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited: Option<String>,
     /// Runs of the experiment that the folder or its summary lacks.
@@ -70,8 +69,8 @@ impl Verdict {
     }
 }
 
-/// Replays, in order, the runs of a folder that its manifest lists, or that are complete where it has none so far;
-/// unless the data are others than those that were learned from.
+/// Replays, in order, the runs of a folder that its manifest lists, or the complete ones where it has no manifest yet;
+/// refuses if the data differ from the original ones.
 ///
 /// # Errors
 /// If the folder cannot be read or its scenario cannot be run.
@@ -79,7 +78,7 @@ pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<V
     verify_within(folder, data, false, threads)
 }
 
-/// As [`verify`]; with `allow_paths` the folder's scenario may read everything that its user may.
+/// As [`verify`]; with `allow_paths` the folder's scenario may read every file that its user may.
 ///
 /// # Errors
 /// As [`verify`].
@@ -100,8 +99,8 @@ pub fn verify_within(
     }
 }
 
-/// As [`verify`], for an experiment that the folder's scenario alone does not describe: one with policies or a task of
-/// a program's own.
+/// As [`verify`], for an experiment with policies or a task of a program's own, which the folder's scenario does not
+/// describe.
 ///
 /// # Errors
 /// As [`verify`].
@@ -126,7 +125,7 @@ pub fn verify_with(
         };
     }
     let replayed = match (replay(folder, experiment, manifest.as_ref(), threads, &mut verdict), &verdict.edited) {
-        // Of a scenario that was edited nothing else is to be expected.
+        // An edited scenario explains the error.
         (Err(error), Some(edited)) => return Err(Error::Usage(format!("{edited}: {error}"))),
         (replayed, _) => replayed?,
     };
@@ -148,7 +147,7 @@ pub fn verify_with(
     Ok(verdict)
 }
 
-/// A folder's manifest; none of a folder in which no process has ended its work so far.
+/// A folder's manifest; `None` if no process has ended its work in it yet.
 fn manifest_of(folder: &Path) -> Result<Option<Manifest>, Error> {
     let has_scenario = below::is_there(folder, SCENARIO_FILE);
     let is_begun = is_result_folder(folder) && has_scenario && !below::is_there(folder, MANIFEST_FILE);
@@ -160,7 +159,7 @@ fn is_complete(folder: &Path, run: &RunId) -> bool {
     below::is_there(folder, &format!("{RUNS_FOLDER}/{}/{RUN_FILE}", run.name))
 }
 
-/// Whether the folder has a run, by its manifest if there is one. A run that somebody deleted is not there.
+/// Whether the folder has a run, by its manifest if there is one. A deleted run is not there.
 fn is_there(folder: &Path, run: &RunId, manifest: Option<&Manifest>) -> bool {
     match manifest {
         Some(manifest) => {
@@ -170,7 +169,7 @@ fn is_there(folder: &Path, run: &RunId, manifest: Option<&Manifest>) -> bool {
     }
 }
 
-/// Replays the runs that are there. Returns the summaries of those that are complete and do not differ.
+/// Replays the runs that are there. Returns the summaries of complete runs without a difference.
 fn replay(
     folder: &Path,
     experiment: &Experiment,
@@ -197,8 +196,8 @@ fn replay(
     Ok(summaries)
 }
 
-/// Names of runs of the experiment that are not there, or that the summary lacks although there is a manifest; of those
-/// that failed nothing is missing.
+/// Names of runs of the experiment that are not there, or that the summary lacks although there is a manifest. Failed
+/// runs do not count as missing.
 fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) -> Vec<String> {
     let summary = summary_of(folder);
     let key = |run: &Value| Some((run["point"].as_u64()?, run["seed"].as_u64()?, run["arm"].as_str()?.to_owned()));
@@ -207,7 +206,7 @@ fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) 
     let is_missing = |run: &RunId| {
         let label = experiment.points[run.point].1.arms[run.arm].label.clone();
         let has_failed = manifest.is_some_and(|manifest| manifest.failed.contains(&run.name));
-        // A summary that is not there lacks no run of its own: that it is not there is said.
+        // A missing summary is reported by itself, and not as missing runs.
         let lists = |known: &BTreeSet<_>| known.contains(&(run.point as u64, run.seed, label));
         let is_summarised = manifest.is_none() || summarised.as_ref().is_none_or(lists);
         !(has_failed || is_there(folder, run, manifest) && is_summarised)
@@ -215,7 +214,7 @@ fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) 
     experiment.runs().into_iter().filter(is_missing).map(|run| run.name).collect()
 }
 
-/// What a folder's summary says, if it is there.
+/// The contents of a folder's summary, if it exists.
 fn summary_of(folder: &Path) -> Option<Value> {
     serde_json::from_str(&below::read_to_string(folder, SUMMARY_FILE).ok()?).ok()
 }
@@ -224,7 +223,7 @@ const fn of_experiment(what: String) -> Difference {
     Difference { run: None, round: None, event: None, what }
 }
 
-/// Replays a run. Gives its summary, none of a run that failed as it had failed before, or the first difference.
+/// Replays a run. Returns its summary, `None` for a run that failed again in the same way, or the first difference.
 fn verify_run(
     folder: &Path,
     experiment: &Experiment,
@@ -244,7 +243,7 @@ fn verify_run(
         Err(_) if failure.is_some() => Comparison::empty(),
         Err(error) => return differs(None, None, error.to_string()),
     };
-    // A world of a run that panicked may be what panics.
+    // Building the world may be the step that panics.
     let world = match guarded(run, || Ok(experiment.world_of(run, cache)?)) {
         Ok(world) => world,
         Err(error) => return ended(run, &error, failure.as_ref()).ok_or(error),
@@ -286,7 +285,7 @@ fn verify_run(
     }
 }
 
-/// Replays the first rounds of a run and compares them with its files. Gives what differs first.
+/// Replays the first rounds of a run and compares them with its files. Returns the first difference.
 pub(super) fn first_rounds(
     experiment: &Experiment,
     folder: &Path,
@@ -312,7 +311,7 @@ pub(super) fn first_rounds(
     }
 }
 
-/// The end of a replay that failed: as the run had failed, or not. None if the error is none of a run.
+/// The end of a replay that failed: as the run had failed, or not. `None` if the error is not a run's.
 fn ended(run: &RunId, error: &Error, failure: Option<&Failure>) -> Option<Result<Option<RunSummary>, Difference>> {
     let again = Failure::of(error)?;
     if Some(&again) == failure {
@@ -322,7 +321,7 @@ fn ended(run: &RunId, error: &Error, failure: Option<&Failure>) -> Option<Result
     Some(Err(Difference { run: Some(run.name.clone()), round: None, event: None, what }))
 }
 
-/// What a run's `run.json` says otherwise than the replay.
+/// The first difference between a run's `run.json` and its replay.
 fn run_file_differs(folder: &Path, run: &RunId, summary: &RunSummary) -> Option<String> {
     if below::is_there(folder, &format!("{RUNS_FOLDER}/{}/{FAILURE_FILE}", run.name)) {
         return Some(format!("there is a {FAILURE_FILE} beside {RUN_FILE}"));

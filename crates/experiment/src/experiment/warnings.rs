@@ -1,5 +1,4 @@
-//! What a careful user should know about the runs of an experiment: the one list that tables, pages, comparisons and
-//! exports show.
+//! Warnings about the runs of an experiment: the one list that tables, pages, comparisons and exports show.
 
 use super::asked::is_scarce;
 use super::table::{ROUNDING, number};
@@ -9,20 +8,20 @@ use fedgenie_core::metric::{Better, Place};
 use fedgenie_simulator::world::World;
 use std::collections::BTreeMap;
 
-/// What the end of a run tells, in sentences.
+/// The warnings at the end of a run, in sentences.
 pub(super) fn of_run(world: &World, run: &RunSummary) -> Vec<String> {
     without_arrivals(run).into_iter().chain(worse_than_at_first(world, run)).collect()
 }
 
-/// Nothing was ever learned.
+/// No update ever arrived.
 fn without_arrivals(run: &RunSummary) -> Option<String> {
     let is_none = run.dispatched > 0 && run.arrived == 0 && run.outcomes.arrived == 0 && run.outcomes.joined == 0;
     let rounds = if run.rounds == 1 { "round" } else { "rounds" };
     is_none.then(|| format!("no update arrived in {} {rounds}", with_commas(u64::from(run.rounds))))
 }
 
-/// The model that was trained is worse than the one that training began with, by its loss on test data, or by what it
-/// is judged by where smaller is better.
+/// The trained model is worse than the initial one, by its loss on test data, or by the main metric where smaller is
+/// better.
 fn worse_than_at_first(world: &World, run: &RunSummary) -> Option<String> {
     let measures = &world.measures;
     let judged = || measures.main().filter(|measure| measure.better == Better::Lower);
@@ -47,7 +46,7 @@ fn with_commas(count: u64) -> String {
     parts.iter().map(|part| String::from_utf8_lossy(part)).collect::<Vec<_>>().join(",")
 }
 
-/// All warnings about an experiment's runs, policy by policy: those of single runs, seeds of which the same is said
+/// All warnings about an experiment's runs, policy by policy: those of single runs, seeds with the same warning
 /// together, and those of all runs of a policy at a point.
 pub fn warnings(summary: &Summary) -> Vec<String> {
     let mut all = Vec::new();
@@ -82,7 +81,7 @@ fn of_seeds(seeds: &[u64]) -> String {
     }
 }
 
-/// That devices which were away, or busy, left selections with few to ask.
+/// A warning that few clients could be selected, the others being away or busy.
 fn scarce(runs: &[&RunSummary]) -> Option<String> {
     let known: Vec<_> = runs.iter().filter_map(|run| Some((run.asked?, run.numbers()))).collect();
     let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / known.len() as f64;

@@ -1,4 +1,4 @@
-//! What is noticed of a run while it goes on: targets that its metrics reach, and whether it still improves.
+//! Observation of a run while it goes on: targets that its metrics reach, and whether it still improves.
 
 mod converged;
 
@@ -22,7 +22,7 @@ pub struct Reached {
     #[serde(flatten)]
     #[state(skip = "from the scenario")]
     pub target: TargetConfig,
-    /// The round; none if the target was not reached.
+    /// The round; `None` if the target was not reached.
     pub round: Option<u32>,
     /// When the round closed, in virtual seconds.
     pub time_s: Option<f64>,
@@ -41,10 +41,10 @@ pub struct Reached {
     /// Virtual seconds that clients had spent computing by then.
     #[serde(default)]
     pub compute_s: Option<f64>,
-    /// Virtual seconds that clients had spent computing for probes by then, which are no part of the others.
+    /// Virtual seconds that clients had spent computing for probes by then; `compute_s` does not include them.
     #[serde(default)]
     pub probe_compute_s: Option<f64>,
-    /// The last round before whose evaluation was below the target; 0 before the first evaluation. Where the target was
+    /// The last earlier round with an evaluation below the target; 0 before the first evaluation. Where the target was
     /// not reached, the last evaluation of all.
     #[serde(default)]
     pub since_round: Option<u32>,
@@ -57,7 +57,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// Not reached so far.
+    /// A target not reached so far.
     fn pending(target: &TargetConfig) -> Self {
         Self {
             target: target.clone(),
@@ -75,7 +75,7 @@ impl Reached {
         }
     }
 
-    /// Takes in the metrics of a round while the target has not been reached.
+    /// Notes the metrics of a round while the target has not been reached.
     fn see(&mut self, metrics: &[(MetricId, f64)], (round, now): (Round, VirtualTime), accounts: &Accounts) {
         if self.round.is_some() {
             return;
@@ -93,7 +93,7 @@ impl Reached {
         self.since_bytes = Some(bytes(accounts));
     }
 
-    /// Notes when it was reached, and what the run had cost by then.
+    /// Notes when it was reached, and the run's cost by then.
     fn note(&mut self, round: Round, now: VirtualTime, accounts: &Accounts) {
         (self.round, self.time_s) = (Some(round.0), Some(now.seconds()));
         (self.down_bytes, self.up_bytes) = (Some(accounts.down_bytes), Some(accounts.up_bytes));
@@ -105,8 +105,8 @@ impl Reached {
         }
     }
 
-    /// Bytes of clients, both ways, until it was reached. Those between edge servers and the cloud are not among them:
-    /// they travel on other links, and would set protocols with edge servers apart from those without.
+    /// Bytes of clients, both ways, until it was reached. Bytes between edge servers and the cloud do not count: they
+    /// travel on other links, and would set protocols with edge servers apart from those without.
     pub fn bytes(&self) -> Option<u64> {
         Some(self.down_bytes?.saturating_add(self.up_bytes?))
     }
@@ -140,16 +140,16 @@ pub struct Watch<'a> {
     selections: u64,
 }
 
-/// What is known of a run at its end.
+/// Observations at the end of a run.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// What became of the targets.
+    /// The targets with their arrivals.
     pub reached: Vec<Reached>,
-    /// Whether the run converged, and when, if that is asked.
+    /// When the run converged, if the scenario asks for it.
     pub converged: Option<Option<Converged>>,
     /// The best value of each metric of evaluated rounds.
     pub best: Named,
-    /// By bytes, the metrics of the last evaluated round by whose end clients had moved no more.
+    /// By bytes, the metrics of the last evaluated round by whose end clients had moved at most these.
     pub at_bytes: BTreeMap<u64, Named>,
 }
 
@@ -170,14 +170,14 @@ impl<'a> Plateau<'a> {
         Self { config, better, best: None, evaluations: 0 }
     }
 
-    /// Takes in the metrics of a round; none where it was not evaluated.
+    /// Notes the metrics of a round; `metrics` is empty if it was not evaluated.
     fn see(&mut self, metrics: &[(MetricId, f64)]) {
         if let Some(&(_, value)) = metrics.iter().find(|(id, _)| id.is_called(&self.config.metric)) {
             self.observe(value);
         }
     }
 
-    /// Whether the metric has not improved for as many evaluations as it may.
+    /// Whether the metric has not improved for the given number of evaluations.
     const fn is_reached(&self) -> bool {
         self.evaluations >= self.config.evaluations
     }
@@ -207,7 +207,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Takes in a round. Returns why the run is over, if it is.
+    /// Observes a round. Returns why the run is over, if it is.
     pub fn observe(&mut self, run: &Run<'_>) -> Option<Ended> {
         let metrics = run.metrics();
         self.evaluated.observe(metrics, bytes(run.accounts()));
@@ -236,7 +236,7 @@ impl<'a> Watch<'a> {
         reasons.into_iter().find(|(_, is_reason)| *is_reason).map(|(reason, _)| reason)
     }
 
-    /// The targets that were reached in this round, by index, where earlier rounds since the last evaluation may have
+    /// The targets that were reached in this round, by index, if earlier rounds since the last evaluation may have
     /// reached them.
     pub fn reached_between(&self, round: Round) -> Vec<usize> {
         let is_between = |reached: &Reached| {
@@ -245,8 +245,8 @@ impl<'a> Watch<'a> {
         (0..self.reached.len()).filter(|&target| is_between(&self.reached[target])).collect()
     }
 
-    /// Takes in a round between the evaluations at which these targets were not reached and reached; those that it
-    /// reaches are no longer sought.
+    /// Observes a round between the evaluations before and after these targets were reached; targets that it reaches
+    /// are no longer sought.
     pub fn refine(&mut self, sought: &mut Vec<usize>, metrics: &[(MetricId, f64)], run: &Run<'_>) {
         sought.retain(|&target| {
             let (reached, found) = (&mut self.reached[target], (run.round(), run.now()));
@@ -265,7 +265,7 @@ impl<'a> Watch<'a> {
         self.reached.iter().any(|reached| reached.round.is_none())
     }
 
-    /// What is known at the end of a run, whose last round may have been evaluated after it had closed.
+    /// The observations at the end of a run, whose last round may have been evaluated after it had closed.
     pub fn end(mut self, metrics: &[(MetricId, f64)], at: (Round, VirtualTime), accounts: &Accounts) -> Watched {
         self.evaluated.observe(metrics, bytes(accounts));
         self.reached.iter_mut().for_each(|reached| reached.see(metrics, at, accounts));
@@ -274,7 +274,7 @@ impl<'a> Watch<'a> {
         Watched { reached: self.reached, converged, best, at_bytes }
     }
 
-    /// What is said of a run that has selected fewer clients than it should.
+    /// The warning about a run that has selected fewer clients than it should.
     pub fn warning(&self, accounts: &Accounts) -> Option<String> {
         let Accounts { dispatched, .. } = accounts;
         (*dispatched < self.selections).then(|| {

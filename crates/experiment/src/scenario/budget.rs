@@ -1,4 +1,4 @@
-//! `[budget]`: how much traffic a run may cost, and which rounds that has to pay for.
+//! `[budget]`: the traffic that a run may cost.
 
 use fedgenie_core::config::Complaint;
 use fedgenie_core::units::{Amount, Bytes};
@@ -6,19 +6,19 @@ use fedgenie_simulator::world::{BudgetPlan, Most};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `[budget]`: traffic of clients that a run never exceeds. Before each selection the cohort is lowered to as many
-/// clients as the rest pays for, a job at its full price, and the run ends when that is fewer than `least`.
+/// `[budget]`: traffic of clients that a run never exceeds. Before each selection the cohort is lowered to the number
+/// of clients that the rest pays for, a job at its full price, and the run ends when that is fewer than `least`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetConfig {
     /// Most bytes of clients, both ways together; probes count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Amount<Bytes>>,
-    /// Instead of `traffic`: so many times what the first round moves if every client takes part.
+    /// Instead of `traffic`: a multiple of the bytes that the first round moves if every client takes part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_rounds: Option<f64>,
-    /// Before so many clients have been selected, counted each time, no target or plateau ends the run; one that ends
-    /// with fewer warns.
+    /// Selections, repeated ones counted, before which no target or plateau ends the run; a run that ends with fewer
+    /// has a warning.
     #[serde(default)]
     pub selections: u64,
     /// Fewest clients of a round, where so many can be chosen.
@@ -64,7 +64,7 @@ impl BudgetConfig {
         Ok(())
     }
 
-    /// What a world needs of it.
+    /// The budget of a world.
     pub(super) fn plan(&self) -> BudgetPlan {
         let traffic = self.traffic.map(|traffic| Most::Traffic(traffic.0 as u64));
         BudgetPlan { most: traffic.or(self.full_rounds.map(Most::FullRounds)), least: self.least }

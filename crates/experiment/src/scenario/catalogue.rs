@@ -1,8 +1,8 @@
 //! Everything that a scenario can name: the components of all kinds, from the catalogues of their folders, the
 //! sections, and the forms of values.
 //!
-//! Names, documentation and parameters stand with the components; what is common to a kind, and the parameters'
-//! defaults, is read off the JSON schema, which is made from the types that read scenarios.
+//! Names, documentation and parameters stand with the components; parts common to a kind, and the parameters' defaults,
+//! are read from the JSON schema, which is made from the types that read scenarios.
 
 mod definitions;
 mod forms;
@@ -48,11 +48,11 @@ static KINDS: [&Catalogue; 20] = [
 /// Something that a scenario can name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Component {
-    /// What it is: `policy`, `partition`, …, `section`.
+    /// Its kind: `policy`, `partition`, …, `section`.
     pub kind: &'static str,
     /// Its name; of a section, its path.
     pub name: String,
-    /// One line on what it is.
+    /// One line that defines it.
     pub summary: String,
     /// The documentation in Markdown, which may begin with the summary.
     pub documentation: String,
@@ -65,7 +65,7 @@ pub struct Component {
 pub struct Parameter {
     /// Its key.
     pub key: String,
-    /// What it is.
+    /// Its meaning.
     pub description: String,
     /// Its value when left out, as TOML, if that is always the same.
     pub default: Option<String>,
@@ -95,7 +95,8 @@ pub fn components() -> Vec<Component> {
 }
 
 impl Component {
-    /// Puts the definition before what it says, where its own file has none; a summary that stands there is its own.
+    /// Puts the definition before the documentation of a component whose own file has none; a summary there replaces
+    /// its own.
     fn define(&mut self) {
         let Some(definition) = definitions::definition(self.kind, &self.name) else { return };
         if !definition.starts_with('#') {
@@ -119,7 +120,7 @@ fn of_published(entry: &Entry) -> Component {
     }
 }
 
-/// A metric, with what it declares behind what its file says.
+/// A metric, with its declaration after its file's documentation.
 fn of_metric(listed: &metric::Listed) -> Component {
     let documentation = documentation(listed.source);
     Component {
@@ -151,7 +152,7 @@ fn of_law(entry: &law::LawEntry) -> Component {
 struct Schema(Value);
 
 impl Schema {
-    /// What a reference leads to, or the schema itself if it is none.
+    /// The target of a reference, or the schema itself if it is none.
     fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
         match schema["$ref"].as_str() {
             Some(reference) => &self.0["$defs"][reference.rsplit('/').next().unwrap_or_default()],
@@ -197,7 +198,7 @@ impl Schema {
         keys.map(parameter).collect()
     }
 
-    /// A sentence on the names that a value is one of, where it is such a name; empty where it is not.
+    /// A sentence with the accepted names of a value; empty if it is not one of some names.
     fn choices(&self, value: &Value) -> String {
         let one = value["anyOf"].as_array().and_then(|either| either.first()).unwrap_or(value);
         let names = plain_names(self.resolved(one)).unwrap_or_default();
@@ -259,7 +260,7 @@ fn description(schema: &Value) -> String {
     plain(&schema["description"].as_str().unwrap_or_default().replace('\n', " "))
 }
 
-/// A value as it is written in a scenario; none for null.
+/// A value as it is written in a scenario; `None` for null.
 fn in_toml(value: &Value) -> Option<String> {
     toml::Value::try_from(value).ok().map(|value| value.to_string())
 }
@@ -300,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Whatever is listed begins with a sentence that says what it is, and then defines it.
+    /// Every listed component begins with a defining sentence, followed by its definition.
     #[test]
     fn everything_begins_with_a_definition() {
         for Component { kind, name, summary, documentation, .. } in components() {

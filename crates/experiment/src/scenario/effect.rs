@@ -1,7 +1,7 @@
-//! Keys of `[training]` that change nothing: of a task that learns nothing.
+//! Keys of `[training]` without effect, for tasks without learning.
 //!
-//! Where devices are profiled, the work of a job is its examples times its epochs, or what its steps go through; then
-//! these count although nobody learns. So do epochs where policies may choose them: the time of a job follows.
+//! With profiled devices, the work of a job is its examples times its epochs, or the examples of its steps; these keys
+//! then count although no client learns. So do epochs that policies may choose: the time of a job follows.
 
 use super::Sections;
 use super::tree::{Node, Value};
@@ -17,7 +17,7 @@ fn has_devices(population: &PopulationConfig) -> bool {
         || population.group.iter().any(|group| group.device.is_some())
 }
 
-/// Whether a key of `[training]` counts where nobody learns.
+/// Whether a key of `[training]` counts for a task without learning.
 fn counts(key: &str, sections: &Sections) -> bool {
     let training = sections.training.as_ref();
     let has_steps = training.is_some_and(|training| training.steps.is_some());
@@ -31,13 +31,13 @@ fn counts(key: &str, sections: &Sections) -> bool {
     }
 }
 
-/// Whether a task learns nothing: that of a program may stand in the place of the scenario's.
+/// Whether a task learns nothing: a program's task may replace the scenario's.
 fn is_nothing(task: &dyn TaskSettings) -> bool {
     task.name() == Nothing::default().name()
 }
 
-/// Refuses the first key of `[training]` that has no effect, and an optimizer that a task lacks. `tree` is what the
-/// sections were read from.
+/// Refuses the first key of `[training]` that has no effect, and an optimizer that a task lacks. `tree` is the source
+/// of the sections.
 pub(super) fn check(sections: &Sections, tree: &Node, task: &dyn TaskSettings) -> Result<(), Complaint> {
     let Some(training) = &sections.training else { return Ok(()) };
     if task.trains() && training.optimizer.is_none() {
@@ -47,7 +47,7 @@ pub(super) fn check(sections: &Sections, tree: &Node, task: &dyn TaskSettings) -
         return Ok(());
     }
     let Some(Node { value: Value::Table(written), origin }) = tree.get("training") else { return Ok(()) };
-    // Whoever takes the task away from a whole scenario, with `--set task="none"`, need not take its training away too.
+    // A user who removes the task of a whole scenario, with `--set task="none"`, need not remove its training too.
     if tree.get("task").is_some_and(|task| task.origin.source != origin.source) {
         return Ok(());
     }
@@ -61,11 +61,11 @@ pub(super) fn check(sections: &Sections, tree: &Node, task: &dyn TaskSettings) -
     Err(Complaint::new(format!("training.{key}"), message))
 }
 
-/// What is said of `[training]` without an optimizer.
+/// The error of `[training]` without an optimizer.
 pub(super) const MISSING_OPTIMIZER: &str =
     "the key \"optimizer\" is missing; write for example optimizer = { sgd = { lr = 0.01 } }";
 
-/// Takes defaults out of the resolved `[training]` that would be refused if they were read again.
+/// Removes defaults of the resolved `[training]` that would be refused on reading.
 pub(super) fn without_defaults(resolved: &mut toml::Table, sections: &Sections, tree: &Node) {
     if !is_nothing(sections.task.as_settings()) {
         return;

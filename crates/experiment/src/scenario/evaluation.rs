@@ -1,4 +1,4 @@
-//! When the global model is evaluated, and what is made of its metrics: targets, and the end of a run that no longer
+//! When the global model is evaluated, and the uses of its metrics: targets, and the end of a run that no longer
 //! improves.
 
 use super::tree::{Node, Value};
@@ -30,7 +30,7 @@ pub struct EvaluateConfig {
     #[serde(default)]
     pub clients: bool,
     /// As `clients`, for edge servers under their models, on the test examples of each where the task deals these to
-    /// servers; for `hierarchical`. True if left out where there are cluster models, be it of one policy, or `last`.
+    /// servers; for `hierarchical`. By default true with `last` or with cluster models, even of one policy alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<bool>,
     /// Averages each edge server over so many of the last evaluated rounds, for the final metrics `server_M_mean_last`,
@@ -48,8 +48,7 @@ pub struct EvaluateConfig {
     /// them: afterwards and in no virtual time, so that the round in which it was reached is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refine: bool,
-    /// When a metric counts as one that improves no more: the summary says in which round that was first so. The run
-    /// goes on.
+    /// When a metric counts as one that improves no more: the summary has the first such round. The run goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<PlateauConfig>,
 }
@@ -68,8 +67,8 @@ pub struct TargetConfig {
     pub at_most: Option<f64>,
 }
 
-/// A metric has not improved for a number of evaluations: then `[stop.plateau]` ends a run, and `[evaluate.converged]`
-/// notes that it has converged.
+/// A metric that has not improved for a number of evaluations: `[stop.plateau]` then ends a run, and
+/// `[evaluate.converged]` notes that it has converged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlateauConfig {
@@ -77,13 +76,13 @@ pub struct PlateauConfig {
     pub metric: String,
     /// Evaluations without improvement.
     pub evaluations: u32,
-    /// By how much the best value has to be surpassed to count as an improvement.
+    /// Margin by which the best value has to be surpassed to count as an improvement.
     #[serde(default)]
     pub least: f64,
 }
 
-/// Writes the default of `servers` out, where it is true. All policies share what is evaluated; so it is true where one
-/// of them alone has cluster models, and for one without where the others have them.
+/// Writes the default of `servers` out, where it is true. Evaluations are common to all policies: it is true for all if
+/// the scenario or any policy has cluster models.
 pub(super) fn resolve_servers(rest: &mut Node, policies: Option<&Node>) {
     let table = |node: Option<&Node>| match node.map(|node| &node.value) {
         Some(Value::Table(entries)) => entries.clone(),
@@ -100,7 +99,7 @@ pub(super) fn resolve_servers(rest: &mut Node, policies: Option<&Node>) {
         || table(policies).into_iter().any(has_clusters);
     if is_true && rest.at("evaluate.servers").is_none() {
         let node = Node { value: Value::Boolean(true), origin: rest.nearest_origin("evaluate").clone() };
-        // What is no table is refused when it is read.
+        // The reader refuses a value that is no table.
         drop(rest.set("evaluate.servers", node));
     }
 }
@@ -166,7 +165,7 @@ impl EvaluateConfig {
         Ok(())
     }
 
-    /// Checks what names metrics.
+    /// Checks the names of metrics.
     pub(super) fn check_metrics(&self, metrics: &[Metric]) -> Result<(), Complaint> {
         for (index, target) in self.targets.iter().enumerate() {
             target.check(metrics).map_err(|complaint| complaint.below(&format!("targets[{index}]")))?;
@@ -182,7 +181,7 @@ impl EvaluateConfig {
         self.at_traffic.iter().map(|amount| amount.0 as u64).collect()
     }
 
-    /// What a run needs of it.
+    /// The evaluations of a run.
     pub fn plan(&self, end: End) -> Evaluations {
         Evaluations {
             every: self.every.unwrap_or(0),

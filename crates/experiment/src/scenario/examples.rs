@@ -1,7 +1,7 @@
-//! What to write for a key that is missing: examples to paste.
+//! Examples to paste for missing keys.
 
-/// Keys that a section needs, and what to write where each is missing. A key that is not here has a value of its own in
-/// every section.
+/// Keys that a section needs, with an example to paste where each is missing. A key that is not here has another value
+/// in each section.
 const EXAMPLES: [(&str, &str); 27] = [
     ("name", "name = \"my-study\""),
     ("seeds", "seeds = 20"),
@@ -36,7 +36,7 @@ const EXAMPLES: [(&str, &str); 27] = [
     ("tau_min", "tau_min = \"1 s\""),
 ];
 
-/// That a key is missing, with an example where there is one.
+/// The error of a missing key, with an example where there is one.
 pub fn missing_key(key: &str) -> String {
     match EXAMPLES.iter().find(|(known, _)| *known == key) {
         Some((_, example)) => format!("the key {key:?} is missing; write for example {example}"),
@@ -52,7 +52,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// What is pasted is read: each example in its place, in a scenario that has all of them.
+    /// Each example is read in its place, in a scenario that has all of them.
     #[test]
     fn examples_are_good() {
         let of = |key: &str| EXAMPLES.iter().find(|(known, _)| *known == key).unwrap().1;

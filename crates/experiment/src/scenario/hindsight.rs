@@ -21,7 +21,7 @@ impl RegretConfig {
         }
     }
 
-    /// What is asked for, if it is.
+    /// The plan of the meter, if the scenario asks for it.
     pub(super) fn hindsight(&self) -> Option<HindsightPlan> {
         self.counterfactual.then(|| HindsightPlan {
             utility: self.utility.clone().unwrap_or_default(),

@@ -2,9 +2,9 @@
 
 use fedgenie_core::text;
 
-/// The name nearest to what was written, if any is near: at most a third of its letters differ.
+/// The known name nearest to the written one, if any is near: at most a third of its letters differ.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // What is longer than any name is near to none.
+    // A text longer than any name is near to none.
     let written = Some(written).filter(|written| written.len() <= 100)?.to_lowercase();
     // Letters to insert, delete, replace or swap with their neighbour.
     let distance = |name: &str| strsim::osa_distance(&written, name);
@@ -18,7 +18,7 @@ pub fn unknown_name(what: &str, written: &str, names: &[&str]) -> String {
     format!("unknown {what} {}; {}known: {}", text::quoted(written), proposal.unwrap_or_default(), names.join(", "))
 }
 
-/// The same for a policy under a label. A label that is no kind may have been meant as one of the user's own.
+/// The same for a policy under a label. A label that is no kind may have been meant as the user's own.
 pub fn unknown_policy(label: &str, kind: &str, names: &[&str], has_kind: bool) -> String {
     let mut message = unknown_name("policy", kind, names);
     if !has_kind {

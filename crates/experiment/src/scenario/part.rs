@@ -1,5 +1,5 @@
-//! The sections of a scenario and the plan of its worlds: of all policies that override nothing, or of those that
-//! override the same.
+//! The sections of a scenario and the plan of its worlds: for all policies without overrides, or for those with the
+//! same overrides.
 
 use super::reach::Reach;
 use super::read::{ScenarioError, read};
@@ -84,18 +84,18 @@ impl Part {
         Ok(Self { sections, plan, files, tree: rest.clone() })
     }
 
-    /// What it was read from.
+    /// The tree that it was read from.
     pub(super) const fn tree(&self) -> &Node {
         &self.tree
     }
 
-    /// Puts file and line to what went wrong when a world was built.
+    /// Adds file and line to an error of building a world.
     pub(super) fn explain(&self, error: WorldError) -> ScenarioError {
         explain(&self.tree, &self.sections, error)
     }
 }
 
-/// Puts file and line to what went wrong when a world was built.
+/// Adds file and line to an error of building a world.
 pub(super) fn explain(tree: &Node, sections: &Sections, error: WorldError) -> ScenarioError {
     match error {
         WorldError::Scenario(Complaint { path, message }) => {
@@ -117,7 +117,7 @@ pub(super) fn explain(tree: &Node, sections: &Sections, error: WorldError) -> Sc
     }
 }
 
-/// Where a group's value is written, if it is not the group's own but the population's.
+/// Where a group's value is written, if the group inherits it from the population.
 fn inherited_from(tree: &Node, path: &str) -> Option<String> {
     let (index, rest) = path.strip_prefix("population.group.")?.split_once('.')?;
     let key = rest.split('.').next()?;

@@ -1,4 +1,4 @@
-//! Short names of a sweep's points: what they have in common is left out.
+//! Short names of a sweep's points, without their common settings.
 //!
 //! A name has the values by which a point differs from the others, in the order of the paths; the whole setting belongs
 //! beside it once, in a legend.
@@ -15,9 +15,9 @@ pub fn in_full(point: &BTreeMap<String, String>) -> String {
 
 /// A name for each point: `exponential 0.0146` for one of several
 /// `task.recommendation.partition = { user-balance = { profile = …, index = … } }`, `cohort = 3, late = drop` for two
-/// paths. A path is cut to what tells it from the other paths. Of a value that is a table, only the entries stay that
-/// not all points have alike: texts, and a single number, by their values alone, others after their keys. If two points
-/// had the same name, all have their full ones.
+/// paths. A path is cut to its unique end. A value that is a table keeps only the entries that differ between points:
+/// texts, and a single number, by their values alone, others after their keys. If two points had the same name, all
+/// have their full ones.
 pub fn names(points: &[BTreeMap<String, String>]) -> Vec<String> {
     let all_in_full = || points.iter().map(in_full).collect();
     let paths: BTreeSet<&String> = points.iter().flat_map(BTreeMap::keys).collect();
@@ -42,8 +42,8 @@ pub fn names(points: &[BTreeMap<String, String>]) -> Vec<String> {
     if distinct.len() < points.len() || names.iter().any(String::is_empty) { all_in_full() } else { names }
 }
 
-/// A name for each point without the path, where one path makes them and its values say what they are: `20 s`. Plain
-/// numbers do not, and keep it: as [`names`].
+/// A name for each point without the path, where one path makes them and its values are clear by themselves: `20 s`.
+/// Plain numbers are not, and keep the path: as [`names`].
 pub fn bare_names(points: &[BTreeMap<String, String>]) -> Vec<String> {
     let paths: Vec<&String> = points.first().into_iter().flat_map(BTreeMap::keys).collect();
     let [path] = paths[..] else { return names(points) };
@@ -81,7 +81,7 @@ pub fn number(text: &str) -> Option<(f64, &'static str)> {
     plain.map(|value| (value, "")).or_else(|| units::any(text))
 }
 
-/// A value as it stands in a scenario; what cannot be read is a text.
+/// A value as it stands in a scenario; an unreadable one is a text.
 pub(super) fn parsed(text: &str) -> Value {
     let table: Option<toml::Table> = format!("value = {text}").parse().ok();
     table.and_then(|mut table| table.remove("value")).unwrap_or_else(|| Value::String(text.to_owned()))
@@ -95,7 +95,7 @@ fn cut<'a>(path: &'a str, paths: &[&String]) -> &'a str {
     ends.next().unwrap_or(path)
 }
 
-/// What tells a value from others that stand in the same place.
+/// The part of a value that differs from the others in the same place.
 fn words(value: &Value, others: &[&Value]) -> String {
     let Value::Table(table) = value else { return plain(value) };
     let of_key = |key: &str| -> Vec<Option<&Value>> { others.iter().map(|other| other.get(key)).collect() };
@@ -153,7 +153,7 @@ mod tests {
         let points: Vec<[(&str, &str); 1]> = texts.iter().map(|text| [(path, text.as_str())]).collect();
         let points: Vec<&[(&str, &str)]> = points.iter().map(|point| &point[..]).collect();
         assert_eq!(of(&points), ["exponential 0.0146", "exponential 0.1172", "linear 0.0146"]);
-        // What all have is left out, at every depth.
+        // Common entries are left out, at every depth.
         assert_eq!(of(&points[..2]), ["0.0146", "0.1172"]);
         // Two numbers are told apart by their keys.
         let adam = |lr, beta| format!("{{ adam = {{ lr = {lr}, beta1 = {beta}, beta2 = 0.999 }} }}");

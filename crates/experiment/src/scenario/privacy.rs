@@ -5,9 +5,9 @@ use fedgenie_learning::trainer::{Noise, NoiseScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `[privacy]`: clients add independent normal numbers to what they send, from their own streams. Of tasks that can do
-/// that: `recommendation`, where the rows of items have noise and the weights of networks have none. Nothing is clipped
-/// for it, and no (ε, δ) is worked out. With `sigma` = 0 everything is as without the section.
+/// `[privacy]`: clients add independent normal numbers to their uploads, from their own streams. Only the task
+/// `recommendation` supports it, where the rows of items have noise and the weights of networks have none. Nothing is
+/// clipped for it, and no (ε, δ) is worked out. With `sigma` = 0 everything is as without the section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacyConfig {
@@ -34,7 +34,7 @@ impl PrivacyConfig {
         Err(Complaint::new("sigma", format!("found {found}; expected a number from 0 to {most:.1e}")))
     }
 
-    /// What clients add; nothing where that is zero.
+    /// The noise of clients; `None` if it is zero.
     pub(super) fn noise(&self) -> Option<Noise> {
         let (sigma, scope) = (self.sigma as f32, self.scope);
         (sigma > 0.0).then_some(Noise { sigma, scope })

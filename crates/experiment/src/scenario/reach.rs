@@ -1,13 +1,13 @@
-//! Which files a scenario may read: those below its own folder and below that of `--data`, links resolved.
+//! Files that a scenario may read: those below its own folder and below that of `--data`, links resolved.
 //!
-//! A scenario may come from anybody, and what is wrong with a file is told with its contents. So names of files are
-//! checked before anything is opened. Texts of `population` and `task` are taken for names of files if finding them
+//! A scenario is untrusted, and errors about a file quote its contents. So names of files are checked before anything
+//! is opened. Texts of `population` and `task` are taken for names of files if finding them
 //! ([`PopulationConfig::resolve_paths`], [`TaskConfig::resolve_paths`]) changed them, or if they are absolute: no
-//! component has to say which of its texts are.
+//! component has to declare its file names.
 //!
-//! A result folder records where its scenario's files were. It may come from anybody as well, so that these folders
-//! alone open nothing: a file in them is read only if its contents are known, that is, if the folder has the BLAKE3
-//! digest of just this file.
+//! A result folder records where its scenario's files were. It is untrusted as well, so that these folders alone open
+//! nothing: a file in them is read only if its contents are known, that is, if the folder has the BLAKE3 digest of just
+//! this file.
 
 use super::read::ScenarioError;
 use super::tree::{self, Node};
@@ -30,16 +30,16 @@ pub struct Reach {
     pub data: Option<PathBuf>,
     /// Whether a scenario may read everything that its user may.
     pub anywhere: bool,
-    /// The folders below which it may read; [`Self::base`] and [`Self::data`] unless they were recorded by somebody.
+    /// The folders below which it may read; [`Self::base`] and [`Self::data`] unless a result folder recorded them.
     pub trusted: Vec<PathBuf>,
     /// BLAKE3 of files below recorded folders, by their names as in [`Self::name_of`].
     pub known: BTreeMap<String, String>,
-    /// Whether who asks compares the files with [`Self::known`] itself, before any is opened.
+    /// Whether the caller compares the files with [`Self::known`] itself, before any is opened.
     pub compares: bool,
 }
 
 impl Reach {
-    /// What lies below a folder, which names of files start from, and below that of data sets, if there is one.
+    /// Files below a folder, which names of files start from, and below the folder of data sets, if there is one.
     pub fn below(base: &Path, data: Option<&Path>) -> Self {
         let trusted = [base].into_iter().chain(data).map(Path::to_owned).collect();
         Self { base: base.to_owned(), data: data.map(Path::to_owned), trusted, ..Self::default() }
@@ -52,7 +52,7 @@ impl Reach {
         name.to_string_lossy().replace('\\', "/")
     }
 
-    /// Finds the files of a population and a task, and checks them. Returns those that are there.
+    /// Finds the files of a population and a task, and checks them. Returns the existing ones.
     pub(super) fn resolve(
         &self,
         whole: &Node,
@@ -95,7 +95,7 @@ impl Reach {
         if self.anywhere {
             return Ok(());
         }
-        // Of what is not there nothing can be read.
+        // A missing file reveals nothing.
         let Ok(real) = path.canonicalize() else { return Ok(()) };
         let is_below = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
         let is_plain = real.is_file() || real.is_dir();

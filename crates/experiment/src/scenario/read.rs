@@ -1,6 +1,6 @@
 //! Reads the tree of a scenario file into typed structs, with errors that a person can act on.
 //!
-//! A serde deserializer over [`Node`]. Every error names file, line and path, what was found and what would be right; a
+//! A serde deserializer over [`Node`]. Every error names file, line and path, the value found and the accepted ones; a
 //! misspelt key or kind proposes the nearest one that exists.
 
 use super::Point;
@@ -14,14 +14,14 @@ use serde::de::{self, Deserialize, DeserializeSeed, Expected, IntoDeserializer, 
 use std::fmt;
 use std::sync::LazyLock;
 
-/// What is wrong with a scenario, and in which file and line.
+/// A fault in a scenario, with its file and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     /// File and line, where known.
     pub origin: Option<Origin>,
-    /// What is wrong; the path begins at the scenario's root.
+    /// The fault; the path begins at the scenario's root.
     pub complaint: Complaint,
-    /// Whether `found …` is still to be put before the message, by the reader that knows what was found.
+    /// Whether `found …` is still to be put before the message, by the reader of the value.
     wants_found: bool,
 }
 
@@ -29,7 +29,7 @@ impl std::error::Error for ScenarioError {}
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Whatever was written in a file may be in it.
+        // The message may hold any text of the file.
         let origin = self.origin.as_ref().map_or_else(String::new, |origin| format!("{origin}: "));
         let path = text::shortened(&self.complaint.path, text::QUOTED_MAX).into_owned();
         let complaint = Complaint { path, message: text::shortened(&self.complaint.message, text::MESSAGE_MAX).into() };
@@ -44,12 +44,12 @@ impl From<SyntaxError> for ScenarioError {
 }
 
 impl ScenarioError {
-    /// An error about the value at a path of the tree (or about what is missing there).
+    /// An error about the value at a path of the tree, or about a missing one.
     pub fn new(tree: &Node, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of(tree, Complaint::new(path, message))
     }
 
-    /// A complaint about a tree, with the line of the value at its path (or of what is nearest to it).
+    /// A complaint about a tree, with the line of the value at its path, or of the nearest existing part.
     pub fn of(tree: &Node, complaint: Complaint) -> Self {
         Self { origin: Some(tree.nearest_origin(&complaint.path).clone()), complaint, wants_found: false }
     }
@@ -58,7 +58,8 @@ impl ScenarioError {
         Self { origin: None, complaint: Complaint::new("", message), wants_found }
     }
 
-    /// The same at a point of a sweep: where that gave a second kind beside the file's, with what replaces the kind.
+    /// The same at a point of a sweep. If the sweep gave a second kind beside the file's, it adds how to replace the
+    /// kind.
     #[must_use]
     pub fn within_sweep(mut self, point: &Point) -> Self {
         let path = &self.complaint.path;
@@ -80,7 +81,7 @@ impl ScenarioError {
         Self { origin: Some(origin.clone()), complaint: Complaint::new(path, message), wants_found: false }
     }
 
-    /// Fills in what the innermost reader knows and the visitor did not.
+    /// Adds the location and value that the innermost reader knows.
     fn located(mut self, reader: &Reader<'_, '_>) -> Self {
         if self.origin.is_none() {
             self.origin = Some(reader.node.origin.clone());
@@ -122,7 +123,7 @@ impl de::Error for ScenarioError {
     }
 }
 
-/// What serde's own visitors expect, for people who do not write Rust.
+/// The expectations of serde's own visitors, for people who do not write Rust.
 fn in_plain_words(expected: &dyn Expected) -> String {
     let expected = expected.to_string();
     let whole = |least: i64, most: i64| format!("a whole number from {least} to {most}");
@@ -153,7 +154,7 @@ pub fn read_kind<'de, T: Deserialize<'de>>(kind: &'de str, node: &'de Node, path
     T::deserialize(KindReader { kind, body: Reader { node, place: Place::At(path) } })
 }
 
-/// That something else was expected than what was found.
+/// The error of a value of the wrong type.
 fn wrong(expected: &dyn Expected) -> ScenarioError {
     ScenarioError::bare(in_plain_words(expected), true)
 }
@@ -181,7 +182,7 @@ struct Reader<'r, 'de> {
     place: Place<'r, 'de>,
 }
 
-/// Where a node is. A path is put together for errors alone: a list may have a million numbers.
+/// The place of a node. Its path is composed for errors only: a list may have a million numbers.
 enum Place<'r, 'de> {
     At(&'r str),
     Key(&'r Reader<'r, 'de>, &'de str),
@@ -211,15 +212,15 @@ impl<'de> Reader<'_, 'de> {
     }
 }
 
-/// What a kind should be.
+/// The accepted forms of a kind.
 const ONE_KIND: &str = "one kind: a name, or a table with exactly one key";
 
-/// What was set on the command line.
+/// The origin of values from the command line.
 const SET: &str = "--set";
 
 impl Reader<'_, '_> {
-    /// That the node is not one kind. Where the command line gave a second kind beside the file's, the error is about
-    /// that, and has what replaces the kind.
+    /// The error of a node that is not one kind. If the command line gave a second kind beside the file's, it says how
+    /// to replace the kind.
     fn one_kind(&self) -> ScenarioError {
         let expected = ONE_KIND;
         if let Value::Table(entries) = &self.node.value {

@@ -1,4 +1,4 @@
-//! What a report compares: `[report]`.
+//! `[report]`: the policy that reports compare the others with.
 
 use super::Arm;
 use super::names::unknown_name;
@@ -17,7 +17,7 @@ pub struct ReportConfig {
 }
 
 impl ReportConfig {
-    /// Whether nothing is said.
+    /// Whether the section is empty.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -70,7 +70,7 @@ fn policy_schema(generator: &mut SchemaGenerator) -> (Value, Value) {
         }
         body["properties"]["with"] = json!({
             "type": "object",
-            "description": "What this policy overrides of the scenario, by path, such as \"protocol.synchronous.cohort\" = 8.",
+            "description": "Settings of the scenario that this policy overrides, by path, such as \"protocol.synchronous.cohort\" = 8.",
         });
         body["properties"]["cohort"] = json!({
             "type": "integer",

@@ -73,7 +73,7 @@ pub struct StopConfig {
 }
 
 impl StopConfig {
-    /// What can be seen without evaluating the model.
+    /// End conditions that need no evaluation of the model.
     pub fn end(&self) -> End {
         End {
             rounds: self.rounds,
@@ -83,7 +83,7 @@ impl StopConfig {
     }
 }
 
-/// `[training]`: what a job computes.
+/// `[training]`: the computation of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingConfig {
@@ -180,7 +180,7 @@ impl TrainingConfig {
         };
         check_regularisation(self.clip, Some(self.proximal)).map_err(|error| refuse("", error))?;
         self.schedule.check().map_err(|error| refuse(&format!("schedule.{}", self.schedule.kind()), error))?;
-        // Where nobody learns, no optimizer is as good as any.
+        // Without learning, any optimizer serves.
         let optimizer = self.optimizer.clone().unwrap_or(plain_descent(1.0));
         let optimizer =
             Optimizer::new(&optimizer).map_err(|error| refuse(&format!("optimizer.{}", optimizer.kind()), error))?;
@@ -219,11 +219,11 @@ pub struct RegretConfig {
     /// The meters.
     #[serde(default = "default_meters")]
     pub meters: Vec<Meter>,
-    /// Trains clients that were not selected as well, and meters what the policy lost against the best set in
+    /// Trains clients that were not selected as well, and meters the policy's loss of value against the best set in
     /// hindsight.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counterfactual: bool,
-    /// What an update is worth, for `counterfactual`; `loss-drop` if left out.
+    /// Utility of an update, for `counterfactual`; `loss-drop` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utility: Option<UtilityConfig>,
     /// Weight of the round's time, for `counterfactual`; 0.5 if left out, and 0 with `aggregate`, `local-loss` and
@@ -234,14 +234,13 @@ pub struct RegretConfig {
     /// sum of their phases' mean durations, without losses and timeouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_semi: Option<Duration>,
-    /// How many clients the sets have that `counterfactual` compares with: `exactly` the cohort, which is the default,
-    /// or `at-most`.
+    /// Sizes of the sets that `counterfactual` compares with: `exactly` the cohort, which is the default, or `at-most`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<SetSize>,
     /// Rounds between rounds that `counterfactual` judges; 1 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u32>,
-    /// Meters what assignments of edge servers to clusters lost against the clusters with the smallest losses.
+    /// Meters the excess loss of assignments of edge servers over the clusters with the smallest losses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assignment: bool,
 }
@@ -295,7 +294,7 @@ impl Default for RecordConfig {
     }
 }
 
-/// Whether a text can name a folder everywhere.
+/// Whether a text is a valid name of a folder on every system.
 pub(crate) fn is_name(text: &str) -> bool {
     let fine = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_".contains(letter);
     !text.is_empty() && text.len() <= 100 && text.chars().all(fine)
@@ -306,7 +305,7 @@ fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
 }
 
 impl Sections {
-    /// Checks what types alone do not say.
+    /// Checks beyond the types.
     pub(super) fn check(&self) -> Result<(), Complaint> {
         if !is_name(&self.name) {
             let found = &self.name;
@@ -383,7 +382,7 @@ impl Sections {
         Ok(())
     }
 
-    /// Checks what names metrics against what a task measures.
+    /// Checks the names of metrics against a task's measures.
     ///
     /// # Errors
     /// A complaint with a path below the scenario's root.
@@ -408,7 +407,7 @@ impl Sections {
         rounds.map(|rounds| Planned { rounds, every: self.evaluate.every.unwrap_or(0) })
     }
 
-    /// What of evaluations policies may rely on.
+    /// The evaluations that policies may rely on.
     pub(super) fn evaluated(&self) -> Evaluated {
         let servers = self.evaluate.servers() && self.protocol.has_edge_servers();
         Evaluated { every_round: self.evaluate.every == Some(1), clients: self.evaluate.clients, servers }

@@ -1,4 +1,4 @@
-//! A sweep: values that are run side by side.
+//! A sweep: values whose runs stand side by side.
 //!
 //! `[sweep]` has paths with lists of values. Its points are all combinations, in the order of the file, the last path
 //! running fastest; at most [`limits::POINTS`]. Two keys of it are no paths:
@@ -56,7 +56,7 @@ pub fn expand_sweep(tree: &Node) -> Result<Vec<(Point, Node)>, ScenarioError> {
         if count > limits::POINTS {
             return refuse("sweep", &format!("the grid has more than {} points", limits::POINTS));
         }
-        // A scenario is kept as it was written, as what is read of it, and for what goes wrong with a world.
+        // A scenario is kept three times: as written, as read, and for errors of its world.
         let affordable = limits::afford(format!("a sweep of {count} points"), count as u128 * size as u128 * 4);
         affordable.map_err(|error| ScenarioError::new(tree, "sweep", error.to_string()))?;
         let mut next = Vec::with_capacity(count);
@@ -106,7 +106,7 @@ fn check_values(path: &str, node: &Node) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// The values of a path; none if it has no list.
+/// The values of a path; empty if it has no list.
 fn values(node: &Node) -> &[Node] {
     if let Value::List(values) = &node.value { values } else { &[] }
 }
@@ -232,13 +232,13 @@ pub(super) fn setting_text(node: &Node) -> String {
     }
 }
 
-/// Whether two values mean the same: equal numbers, equal quantities in whatever unit, a kind with or without its
-/// empty table.
+/// Whether two values mean the same: equal numbers, equal quantities in any units, a kind with or without its empty
+/// table.
 fn is_same(one: &toml::Value, other: &toml::Value) -> bool {
     is_within(one, other) && is_within(other, one)
 }
 
-/// Whether what one value says, the other says as well: of a table, each entry; it may have more.
+/// Whether the other value contains this one: the other table may have more entries.
 fn is_within(one: &toml::Value, other: &toml::Value) -> bool {
     use toml::Value::{Array, String, Table};
     let number = |value: &toml::Value| value.as_float().or(value.as_integer().map(|number| number as f64));

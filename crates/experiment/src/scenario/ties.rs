@@ -4,11 +4,11 @@ use fedgenie_core::kernel::Ties;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `ties`: what decides between events of the same instant and class.
+/// `ties`: the order of events of the same instant and class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TiesConfig {
-    /// What was scheduled first comes first.
+    /// The first scheduled event comes first.
     #[default]
     Fifo,
     /// A random order that belongs to this number.

@@ -18,7 +18,7 @@ mod json;
 pub struct Origin {
     /// The file's name as given, or `--set`.
     pub source: Arc<str>,
-    /// Line, from 1; none on the command line.
+    /// Line, from 1; `None` on the command line.
     pub line: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ pub enum Value {
     Boolean(bool),
     /// A whole number.
     Integer(i64),
-    /// Any other number, NaN and infinities included: what they mean is the reader's business.
+    /// Any other number, NaN and infinities included: the reader decides on them.
     Float(f64),
     /// A text.
     Text(String),
@@ -62,7 +62,7 @@ pub enum Value {
 pub struct SyntaxError {
     /// Where it went wrong.
     pub origin: Origin,
-    /// What is wrong and what would be right.
+    /// The fault and the remedy.
     pub message: String,
 }
 
@@ -86,7 +86,7 @@ pub fn parse(name: &Path, text: &str) -> Result<Node, SyntaxError> {
     from_toml_table(table.get_ref(), &Lines::of(text), &source, 1)
 }
 
-/// Reads one TOML value, as on the right of `--set path=value`; what is no TOML value is a text.
+/// Reads one TOML value, as on the right of `--set path=value`; anything else is a text.
 pub fn parse_value(text: &str, source: &str) -> Node {
     let source: Arc<str> = source.into();
     let origin = Origin { source: source.clone(), line: None };
@@ -98,7 +98,7 @@ pub fn parse_value(text: &str, source: &str) -> Node {
     }
 }
 
-/// The keys of a dotted path. What a policy overrides is one key, although a path itself:
+/// The keys of a dotted path. An overridden setting is one key, although a path itself:
 /// `policy.X.with."protocol.synchronous.cohort"`, with or without the quotes.
 fn keys(path: &str) -> Vec<&str> {
     let mut keys: Vec<&str> = path.splitn(4, '.').collect();
@@ -160,7 +160,7 @@ fn from_toml(value: &DeValue<'_>, lines: &Lines, source: &Arc<str>, line: usize)
     Ok(Node { value, origin })
 }
 
-/// A JSON value that refuses what a scenario must not leave open: keys given twice, and null.
+/// A JSON value that refuses ambiguities of a scenario: keys given twice, and null.
 struct Json(Value);
 
 impl<'de> Deserialize<'de> for Json {
@@ -221,8 +221,8 @@ impl<'de> de::Visitor<'de> for JsonVisitor {
     }
 }
 
-/// A node whose every part says from which file and line it is; `lines` has those of all values in their order. A
-/// `$schema` is for editors alone.
+/// A node with file and line in every part; `lines` has the lines of all values in their order. A `$schema` is for
+/// editors alone.
 fn located(value: Value, source: &Arc<str>, lines: &mut impl Iterator<Item = usize>) -> Node {
     let origin = Origin { source: source.clone(), line: lines.next() };
     let value = match value {
@@ -260,7 +260,7 @@ impl Node {
         })
     }
 
-    /// The origin of the deepest part of a path that exists, for errors about what is missing or derived.
+    /// The origin of the deepest part of a path that exists, for errors about missing or derived values.
     pub fn nearest_origin(&self, path: &str) -> &Origin {
         let mut node = self;
         for key in keys(path) {
@@ -276,7 +276,7 @@ impl Node {
         &node.origin
     }
 
-    /// About how many bytes it takes, with all that is in it.
+    /// About how many bytes it takes, with all its parts.
     pub(super) fn bytes(&self) -> usize {
         let inner = match &self.value {
             Value::Text(text) => text.len(),
@@ -313,7 +313,7 @@ impl Node {
             }
             let origin = node.origin.clone();
             let refuse = move |message| SyntaxError { origin, message };
-            // A kind's name alone stands for its table with nothing in it.
+            // A kind's name alone stands for its table without entries.
             if matches!(&here.value, Value::Text(kind) if kind == key) {
                 here.value = Value::Table(Vec::new());
             }

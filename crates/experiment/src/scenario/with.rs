@@ -1,7 +1,7 @@
-//! What a policy overrides of the scenario: `with = { "protocol.synchronous.cohort" = 8 }` in `[policy.LABEL]`.
+//! Overrides of a policy: `with = { "protocol.synchronous.cohort" = 8 }` in `[policy.LABEL]`.
 //!
-//! A key is a path, and its value takes the place of what is there. Population, data and draws are the same for all
-//! policies, so that they stay paired by seed; paths that would change them are refused.
+//! A key is a path, and its value replaces the scenario's. Population, data and draws are the same for all policies, so
+//! that they stay paired by seed; paths that would change them are refused.
 
 use super::Arm;
 use super::read::ScenarioError;
@@ -12,10 +12,10 @@ use fedgenie_core::{limits, text};
 /// Paths that may be overridden, for people.
 const ALLOWED: &str = "task.*.model, task.*.start, training, aggregation, algorithm, protocol, clusters";
 
-/// What takes an optional section away.
+/// The value that removes an optional section.
 pub(super) const NONE: &str = "none";
 
-/// A value that stands, for one policy, in the place of the scenario's.
+/// A value that replaces the scenario's for one policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
     /// Its path in the scenario.
@@ -30,7 +30,7 @@ impl Override {
         setting_text(&self.value)
     }
 
-    /// Whether it takes away what may be missing.
+    /// Whether it removes an optional section.
     fn takes_away(&self) -> bool {
         let keys: Vec<&str> = self.path.split('.').collect();
         let is_optional =
@@ -48,7 +48,7 @@ fn is_allowed(path: &str) -> bool {
 }
 
 /// Reads the table `with` of the policy at `path`. The overrides are in the order of their paths: one below another
-/// comes after it, and changes what that one has put there.
+/// comes after it, and changes its value.
 pub(super) fn read_overrides(with: &Node, path: &str) -> Result<Vec<Override>, ScenarioError> {
     let path = format!("{path}.with");
     let Value::Table(entries) = &with.value else {
@@ -61,7 +61,7 @@ pub(super) fn read_overrides(with: &Node, path: &str) -> Result<Vec<Override>, S
     for (key, value) in entries {
         flatten(key, value, &path, &mut overrides)?;
     }
-    // Of the same path the last value counts, which `--set` and sweeps put behind those of the file.
+    // Of the same path the last value counts: `--set` and sweeps append theirs to the file's.
     overrides.reverse();
     overrides.sort_by(|one, other| one.path.cmp(&other.path));
     overrides.dedup_by(|next, kept| next.path == kept.path);
@@ -80,7 +80,7 @@ pub(super) fn read_overrides(with: &Node, path: &str) -> Result<Vec<Override>, S
     Ok(overrides)
 }
 
-/// Walks into tables above what may be overridden, as `task` is when keys are not in quotes.
+/// Flattens tables above the paths that may be overridden, such as `task` when keys are not in quotes.
 fn flatten(path: &str, value: &Node, above: &str, found: &mut Vec<Override>) -> Result<(), ScenarioError> {
     if is_allowed(path) {
         found.push(Override { path: path.to_owned(), value: value.clone() });
@@ -92,7 +92,7 @@ fn flatten(path: &str, value: &Node, above: &str, found: &mut Vec<Override>) -> 
         }
         _ => {
             let message = format!(
-                "found the path {}; a policy can override only {ALLOWED} and what is below them: population, data \
+                "found the path {}; a policy can override only {ALLOWED} and paths below them: population, data \
                  and draws are the same for all policies, so that they can be compared by seed",
                 text::quoted(path)
             );
@@ -101,7 +101,7 @@ fn flatten(path: &str, value: &Node, above: &str, found: &mut Vec<Override>) -> 
     }
 }
 
-/// The tree of a scenario for a policy that overrides some of it; `task` is the kind of what all learn.
+/// The tree of a scenario with a policy's overrides; `task` is the kind of the common task.
 pub(super) fn overridden(tree: &Node, task: &str, arm: &Arm) -> Result<Node, ScenarioError> {
     let mut tree = tree.clone();
     for entry in &arm.with {
@@ -121,7 +121,7 @@ pub(super) fn overridden(tree: &Node, task: &str, arm: &Arm) -> Result<Node, Sce
     Ok(tree)
 }
 
-/// Removes what is at a path of tables, if it is there.
+/// Removes the value at a path of tables, if it exists.
 fn take(node: &mut Node, path: &str) {
     let Some((key, below)) = path.split_once('.') else {
         node.take(path);
@@ -134,8 +134,8 @@ fn take(node: &mut Node, path: &str) {
     }
 }
 
-/// Says whose scenario an error is about. What an override took away, or put beside something that it does not go
-/// with, was written where the override was.
+/// Adds the policy to an error. If an override removed a value, or added one that does not fit, the error is located at
+/// the override.
 pub(super) fn of_arm(mut error: ScenarioError, arm: &Arm) -> ScenarioError {
     let path = error.complaint.path.clone();
     let is_below = |path: &str, above: &str| path.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'));
@@ -145,7 +145,7 @@ pub(super) fn of_arm(mut error: ScenarioError, arm: &Arm) -> ScenarioError {
     if let Some(cause) = arm.with.iter().find(is_cause) {
         error.origin = Some(cause.value.origin.clone());
     }
-    error.complaint.message.push_str(&format!(" (for policy {:?}, with what it overrides)", arm.label));
+    error.complaint.message.push_str(&format!(" (for policy {:?}, with its overrides)", arm.label));
     error
 }
 

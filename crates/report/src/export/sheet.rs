@@ -4,7 +4,7 @@ use fedgenie_core::text::spreadsheet::cell;
 use std::fs::File;
 use std::io::{self, BufWriter};
 
-/// What a column has.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -24,7 +24,7 @@ impl Column {
     }
 }
 
-/// What a row has in a column: nothing, or what the column's kind says.
+/// A cell of a row: empty, or a value of the column's type.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell {
     Empty,
@@ -34,12 +34,12 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    /// A text; an empty one is nothing.
+    /// A text; an empty one is an empty cell.
     pub fn text(text: &str) -> Self {
         if text.is_empty() { Self::Empty } else { Self::Text(text.to_owned()) }
     }
 
-    /// A number that is known and finite, or nothing.
+    /// A finite number, or an empty cell.
     pub fn number(value: Option<f64>) -> Self {
         value.filter(|value| value.is_finite()).map_or(Self::Empty, Self::Number)
     }
@@ -51,7 +51,7 @@ pub(super) trait Sheet {
     /// Adds a row with a cell for each column.
     fn row(&mut self, row: Row) -> io::Result<()>;
 
-    /// Writes what is not written yet.
+    /// Writes the remaining rows.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! How many runs have reached a target by when.
+//! Shares of runs that have reached a target, over time.
 
 use super::super::model::{Axis, Chart, Choice, Figure, Line, LineKind};
 use super::super::study::{Study, id, linear, rounded, rounded_x};
@@ -44,7 +44,7 @@ fn of_target(study: &Study<'_>, target: &str) -> Option<Figure> {
     Some(Figure {
         id: id(&format!("arrived-{target}")),
         title: format!("Runs that have reached {}", target.replace('_', " ")),
-        caption: "The share of runs that have reached the target by when. A line ends where the last run ends that has not reached \
+        caption: "The share of runs that have reached the target so far. A line ends where the last run ends that has not reached \
                   it; below 1 there, some never do."
             .to_owned(),
         method: "Shares are Kaplan and Meier's: a run that ends before it arrives counts as long as it is under way.".to_owned(),

@@ -67,7 +67,7 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
     figures
 }
 
-/// What a metric is of.
+/// The subject of a metric.
 fn subject(metric: MetricId, words: &str) -> String {
     match (metric.place, metric.measure) {
         (Place::Model, ACTIVE_CLUSTERS) => "Clusters to which an edge server belongs".to_owned(),

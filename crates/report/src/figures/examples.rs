@@ -5,8 +5,8 @@ use super::super::study::{Study, linear, rounded};
 use super::{MOST_BARS, MOST_COURSES};
 use fedgenie_experiment::experiment::{RunSummary, number};
 
-/// Examples of each client as a mean over the seeds of a point; none where there are too many clients for bars, or
-/// runs differ in how many there are.
+/// Examples of each client as a mean over the seeds of a point; `None` where clients are too many for bars, or their
+/// number differs between runs.
 fn sizes(study: &Study<'_>, point: usize) -> Option<Vec<f64>> {
     // The policies of an experiment meet the same clients.
     let runs = study.arms.iter().map(|arm| &arm.runs[point]).find(|runs| !runs.is_empty())?;

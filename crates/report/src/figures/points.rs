@@ -8,10 +8,10 @@ use super::course;
 /// The most points whose curves are drawn together; of more, as many, evenly spaced.
 const MOST_CURVES: usize = 12;
 
-/// The ends of the scale of colours and what lies between: all are seen on white and on black.
+/// The ends of the scale of colours and the colours between: all are visible on white and on black.
 const SCALE: [[u8; 3]; 4] = [[86, 60, 200], [0, 130, 190], [40, 160, 90], [225, 125, 0]];
 
-/// The points whose curves are drawn, along the first axis; none where nothing was swept.
+/// The points whose curves are drawn, along the first axis; empty without a sweep.
 fn drawn(study: &Study<'_>) -> Vec<usize> {
     let Some(axis) = study.sweep.axes.first() else { return Vec::new() };
     let mut points: Vec<usize> = (0..study.points.len()).collect();
@@ -23,7 +23,7 @@ fn drawn(study: &Study<'_>) -> Vec<usize> {
     }
 }
 
-/// What a point's curve is called.
+/// The label of a point's curve.
 fn label(study: &Study<'_>, point: usize) -> String {
     let bare = study.bare_words(point);
     if study.arms.iter().any(|arm| arm.label == bare) { study.point_words(point).to_owned() } else { bare }

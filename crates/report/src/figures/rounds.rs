@@ -10,7 +10,7 @@ use fedgenie_simulator::metrics::{Durations, Row, Selections};
 const RATIO: &str = "Colours show a group's share of the selections divided by its share of the clients; uniform random selection \
                      gives 1.";
 
-/// A policy's selections over all its seeds, in windows of so many rounds; none if its runs count by different rows.
+/// A policy's selections over all its seeds, in windows of so many rounds; `None` if its runs have other rows.
 fn summed(arm: &Arm<'_>, rows: &[Row], rounds_per_window: u32) -> Option<Selections> {
     let mut sum = Selections { rows: rows.to_vec(), rounds_per_window, ..Selections::default() };
     for run in arm.all_runs() {
@@ -42,7 +42,7 @@ pub(super) fn ratios(counts: &[u64], rows: &[Row]) -> Vec<Option<f64>> {
     counts.iter().zip(rows).map(ratio).collect()
 }
 
-/// Said where windows are not drawn: few rounds give extreme ratios, which would have all colours to themselves.
+/// The sentence where windows are not drawn: few rounds give extreme ratios, which would take the whole colour scale.
 const SHORT: &str = "Windows in which runs had fewer than half of the rounds are left out.";
 
 /// How many rounds of a policy's runs are in a window.

@@ -1,4 +1,4 @@
-//! A sweep: quantities over what was swept.
+//! A sweep: quantities over the swept values.
 
 use super::super::model::{Axis as Shown, Chart, Choice, Figure, Line, LineKind, Mark, Panel, Scale};
 use super::super::study::{Arm, Quantity, Study, capitalised, counted, id, interval, linear, rounded};
@@ -12,8 +12,8 @@ use fedgenie_experiment::scenario::points;
 use fedgenie_experiment::scenario::sweep::Axis;
 use std::collections::BTreeMap;
 
-/// What is said of contours, where there may be some.
-const CONTOURS: &str = "Outlined are a policy's best point and those that are not told apart from it, each by its own paired \
+/// The sentence on contours, where there may be some.
+const CONTOURS: &str = "Outlined are a policy's best point and the points not told apart from it, each by its own paired \
                         95 % interval.";
 
 /// The kinds of sweeps.
@@ -132,7 +132,7 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
     figures
 }
 
-/// What is drawn of a quantity: where no run arrives, the horizon.
+/// The drawn value of a quantity: where no run arrives, the horizon.
 fn shown(study: &Study<'_>, arm: usize, point: usize, key: &str) -> Option<Estimate> {
     let runs = study.arms[arm].runs[point].len();
     let at_horizon = |(horizon, _)| Estimate { mean: horizon, ci95: None, n: runs };
@@ -210,8 +210,8 @@ fn grid(
     }
 }
 
-/// Of each point, whether it is the best of a policy or not told apart from it; none where nothing is better, where
-/// seeds are too few, and where all points are inside.
+/// Whether each point is the best of a policy or not told apart from it; `None` where nothing is better, where seeds
+/// are too few, and where all points are inside.
 fn inside(study: &Study<'_>, arm: usize, quantity: &Quantity) -> Option<Vec<bool>> {
     let is_known = !(quantity.key.starts_with("regret.") && study.sweep.moves("regret"));
     let better = quantity.better.filter(|_| is_known)?;

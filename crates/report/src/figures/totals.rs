@@ -65,7 +65,7 @@ pub(super) fn totals(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figur
     figures.into_iter().flatten().collect()
 }
 
-/// `said` is a caption, and how it was computed.
+/// `said` is a caption, and its method.
 fn bars_of(study: &Study<'_>, id: &str, title: &str, said: [&str; 2], parts: &[Part], axis: &Axis) -> Option<Figure> {
     let combinations = study.combinations();
     let mean = |of: fn(&RunSummary) -> f64, (arm, point): (usize, usize)| {

@@ -1,4 +1,4 @@
-//! A figure's data as tables, for those who cannot see it, or want the numbers.
+//! A figure's data as tables, for readers who cannot see it or want the numbers.
 
 use super::numbers::{axis, interval, text, with_ends};
 use crate::{Axis, Chart, Interval, Line, LineKind, Panel};
@@ -13,7 +13,7 @@ pub(super) struct DataTable {
     pub columns: Vec<String>,
     /// Each with its heading.
     pub rows: Vec<(String, Vec<String>)>,
-    /// What is left out; empty if nothing is.
+    /// A note on omitted rows; empty if there are none.
     pub note: String,
 }
 
@@ -82,7 +82,7 @@ fn has_point(line: &Line, x: f64) -> bool {
     line.points.binary_search_by(|point| point.0.total_cmp(&x)).is_ok()
 }
 
-/// The line's value at `x`; none outside of it.
+/// The line's value at `x`; `None` outside of it.
 fn value_at(line: &Line, x: f64) -> Option<f64> {
     let after = line.points.partition_point(|point| point.0 <= x);
     let &(left, value) = line.points.get(after.checked_sub(1)?)?;

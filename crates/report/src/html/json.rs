@@ -1,4 +1,4 @@
-//! What the page's scripts need of a report, as JSON that may stand inside a `<script>` element.
+//! The data that the page's scripts need, as JSON that may stand inside a `<script>` element.
 //!
 //! Lines with the same horizontal coordinates share one list of them, numbers have no more digits than a picture can
 //! show, and of a long band every other point is kept: a page with many lines becomes a third as long.
@@ -24,7 +24,7 @@ struct Picture<'a> {
     /// The name of its element.
     element: &'a str,
     title: &'a str,
-    /// What there is to choose, and what this one shows of it.
+    /// The choices, and this figure's value of each.
     choice: &'a [[String; 2]],
     chart: Shape<'a>,
 }
@@ -108,7 +108,7 @@ fn in_few_digits(chart: &Chart) -> Chart {
 /// Bands of more points lose every other one.
 const LONG_BAND: usize = 80;
 
-/// What is drawn of a band, its ends included.
+/// The drawn points of a band, its ends included.
 fn thinned(band: &[(f64, [f64; 2])]) -> Vec<(f64, [f64; 2])> {
     let is_kept = |index: usize| band.len() <= LONG_BAND || index.is_multiple_of(2) || index + 1 == band.len();
     band.iter().enumerate().filter(|&(index, _)| is_kept(index)).map(|(_, &ends)| ends).collect()

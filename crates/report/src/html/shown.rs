@@ -1,7 +1,7 @@
-//! Which figures the page draws, and what it says in the place of the others.
+//! The figures that the page draws, and the sentences that replace the others.
 //!
-//! Figures that are alternatives of one another have one number and stand together: of them one is shown at a time. A
-//! picture that would show the same everywhere, zero throughout or a single point is a sentence.
+//! Alternative figures have one number and stand together: one of them is shown at a time. A picture that would show
+//! the same everywhere, zero throughout or a single point is a sentence.
 
 use super::numbers;
 use crate::{Chart, Figure, Line, LineKind, Report};
@@ -43,7 +43,7 @@ impl<'a> Shown<'a> {
                 plain.push(Plain { index, of, sentence });
                 continue;
             }
-            // Whatever is chosen must lead to one figure: folders with other points have the same choices again.
+            // Each choice must lead to one figure: folders with other points repeat the choices.
             let is_new = |family: &Vec<(usize, &Figure)>| family.iter().all(|(_, other)| other.choice != of.choice);
             let family = of.choice.as_ref().and_then(|choice| known.get(choice.of.as_str()).copied());
             match family.and_then(|family: usize| families.get_mut(family)).filter(|family| is_new(family)) {
@@ -54,7 +54,7 @@ impl<'a> Shown<'a> {
                 }
             }
         }
-        // What the experiment is about stands first, and first among its alternatives.
+        // The lead figure stands first, and first among its alternatives.
         let leads = |(_, of): &(usize, &Figure)| of.id == report.lead;
         families.sort_by_key(|family| !family.iter().any(leads));
         families.iter_mut().for_each(|family| family.sort_by_key(|figure| !leads(figure)));
@@ -72,7 +72,7 @@ impl<'a> Shown<'a> {
 /// Bars whose lengths differ by no more than this share cannot be told apart by eye.
 const ALIKE: f64 = 0.01;
 
-/// What a picture would show that needs none.
+/// The sentence that replaces a picture without content.
 fn sentence(figure: &Figure) -> Option<String> {
     match &figure.chart {
         Chart::Lines { lines, .. } => of_lines(lines),

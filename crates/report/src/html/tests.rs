@@ -1,4 +1,4 @@
-//! What a page must be, whatever the report says.
+//! Properties of a page, for any report.
 
 use super::*;
 use crate::{
@@ -141,7 +141,7 @@ fn no_text_becomes_an_element() {
     }
 }
 
-/// A figure stands in one of the two sections, and who was chosen is marked.
+/// A figure stands in one of the two sections, and the chosen candidates are marked.
 #[test]
 fn decisions_have_a_section_of_their_own() {
     let page = html(&report());
@@ -154,7 +154,8 @@ fn decisions_have_a_section_of_their_own() {
     assert!(!html(&none).contains("id=\"why\""));
 }
 
-/// Alternatives have one number and stand together, the first of them where it stood; what shows nothing is a sentence.
+/// Alternatives have one number and stand together, at the place of the first; a figure that shows nothing is a
+/// sentence.
 #[test]
 fn alternatives_stand_together() {
     let lines = |values: [f64; 2]| Chart::Lines {

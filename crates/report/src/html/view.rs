@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 #[template(path = "report.html")]
 pub(super) struct Page<'a> {
     title: &'a str,
-    /// What a script of the page must carry in order to run.
+    /// The nonce that a script of the page needs in order to run.
     nonce: String,
     style: &'static str,
     library: &'static str,
@@ -24,7 +24,7 @@ pub(super) struct Page<'a> {
     experiments: &'a [Experiment],
     /// Facts' names, each with its value per experiment.
     facts: Vec<(&'a str, Vec<&'a str>)>,
-    /// What was found; and about how many seeds would tell the rest apart.
+    /// The findings; and about how many seeds would tell the rest apart.
     answers: Vec<&'a str>,
     needed: Vec<&'a str>,
     warnings: &'a [String],
@@ -40,7 +40,7 @@ pub(super) struct Page<'a> {
     results: Option<&'a Table>,
     /// The figures that are drawn, alternatives together; those of decisions are only below `why`.
     families: Vec<Family<'a>>,
-    /// What is said in the place of pictures that would show nothing.
+    /// The sentences in the place of pictures that would show nothing.
     plain: Vec<&'a Plain<'a>>,
     why: Vec<WhyView<'a>>,
 }
@@ -188,7 +188,7 @@ fn facts(experiments: &[Experiment]) -> Vec<(&str, Vec<&str>)> {
     names.into_iter().map(row).collect()
 }
 
-/// Whether all comparisons in one list would be longer than anybody reads.
+/// Whether all comparisons in one list would be too long to read.
 fn has_many_verdicts(report: &Report) -> bool {
     report.verdicts.len() > MOST_OPEN && !report.overviews.is_empty()
 }

@@ -1,4 +1,4 @@
-//! That styles differ, to all eyes.
+//! Styles differ, to all eyes.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn seen(colour: [u8; 3], eyes: &[[f64; 3]; 3]) -> [f64; 3] {
     [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
 }
 
-/// The least distance of two colours, over all kinds of colour vision; two is what eyes notice side by side.
+/// The least distance of two colours, over all kinds of colour vision; eyes notice a distance of two side by side.
 fn distance(one: [u8; 3], other: [u8; 3]) -> f64 {
     let of = |(_, eyes): &(&str, [[f64; 3]; 3])| {
         let (one, other) = (seen(one, eyes), seen(other, eyes));

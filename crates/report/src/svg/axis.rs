@@ -24,8 +24,8 @@ const CLOSEST: f64 = 1e-12;
 /// The least difference of an axis' ends.
 const NARROWEST: f64 = 1e-290;
 
-/// Ends with a margin on both sides, which is a share of what lies between them; half a unit, or as much as it takes,
-/// where that is nothing.
+/// Ends with a margin on both sides, as a share of their distance; half a unit, or as much as it takes, where the ends
+/// are equal.
 pub(super) fn with_margin([low, high]: [f64; 2], share: f64) -> [f64; 2] {
     let margin = if is_resolved(low, high) { share * high - share * low } else { 0.5_f64.max(1e-9 * high.abs()) };
     [low - margin, high + margin].map(|end| end.clamp(f64::MIN, f64::MAX))
@@ -39,12 +39,12 @@ impl Axis {
         Self { low, high, is_logarithmic, ticks }
     }
 
-    /// Where a value lies, at the frame if beyond.
+    /// The position of a value, at the frame if beyond.
     pub fn position(&self, value: f64) -> f64 {
         self.free_position(value).clamp(self.low, self.high)
     }
 
-    /// Where a value lies, be it beyond the frame.
+    /// The position of a value, also beyond the frame.
     pub fn free_position(&self, value: f64) -> f64 {
         match (self.is_logarithmic, value > 0.0) {
             (true, true) => float::log10(value),

@@ -1,4 +1,4 @@
-//! What pictures are drawn on: SVG or PDF, with one family of fonts.
+//! The canvas of pictures: SVG or PDF, with one family of fonts.
 
 use super::pdf::Pdf;
 use super::{Family, Form, Layout};
@@ -19,7 +19,7 @@ enum On<'a> {
     Pdf(Pdf<'a>),
 }
 
-/// A picture of so many pixels; none if drawing fails.
+/// A picture of so many pixels; `None` if drawing fails.
 pub(super) fn drawn(
     [width, height]: [i32; 2],
     layout: Layout,

@@ -10,7 +10,7 @@ use plotters::prelude::*;
 /// From little to much, ever darker, so that prints without colour can be read as well.
 const SCALE: [[u8; 3]; 5] = [[255, 255, 255], [198, 219, 239], [86, 180, 233], [0, 114, 178], [0, 30, 60]];
 
-/// What outlines the best cells: none of the scale's colours.
+/// The outline of the best cells: none of the scale's colours.
 const CONTOUR: RGBColor = RGBColor(213, 94, 0);
 
 /// Room for the scale at the right.
@@ -19,7 +19,7 @@ const SCALE_ROOM: i32 = 120;
 /// Height of the scale with its title and ends.
 const SCALE_HEIGHT: i32 = 64 + 150 + 20;
 
-/// What colours go from and to.
+/// The range of the colours.
 struct Shades {
     low: f64,
     high: f64,
@@ -160,7 +160,7 @@ fn grid(
     Ok(())
 }
 
-/// What colours mean.
+/// The legend of the colours.
 fn scale(area: &Area<'_>, shades: &Shades, value: &Axis, layout: Layout) -> Result<(), Failed> {
     const STEPS: i32 = 30;
     let (left, top) = (layout.width - SCALE_ROOM + 4, HEADING + 64);

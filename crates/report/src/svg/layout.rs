@@ -1,4 +1,4 @@
-//! How pictures are laid out, and what may be asked of them.
+//! Layout of pictures, and its options.
 
 use super::axis::is_resolved;
 use fedgenie_experiment::error::Error;
@@ -6,19 +6,19 @@ use fedgenie_experiment::error::Error;
 /// How a picture is laid out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
-    /// What it is written as.
+    /// The file format.
     pub form: Form,
-    /// Of its fonts.
+    /// The family of its fonts.
     pub family: Family,
-    /// The ends of the horizontal and of the vertical axis of lines, where the data does not decide; what lies beyond
-    /// is cut off.
+    /// The ends of the horizontal and of the vertical axis of lines, where the data do not decide; lines are cut off
+    /// beyond them.
     pub ranges: [Option<[f64; 2]>; 2],
     /// Its width, in pixels.
     pub width: i32,
     /// The height of a plot with lines, in pixels; other pictures are as high as their rows.
     pub height: i32,
-    /// Whether legends are below their plot, where several lines have names; otherwise only those that find no room in
-    /// it.
+    /// Whether legends are below their plot, where several lines have names; otherwise only legends without room in the
+    /// plot are.
     pub has_legend_below: bool,
 }
 
@@ -35,7 +35,7 @@ impl Default for Layout {
     }
 }
 
-/// What a picture is written as.
+/// File formats of pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Scalable Vector Graphics.
@@ -55,7 +55,7 @@ pub enum Family {
     Monospace,
 }
 
-/// What is asked of pictures, as it is written on a command line; what is left out is as by default.
+/// Options of pictures, as written on a command line; omitted ones have their defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LayoutWishes<'a> {
     /// Ends of axes: `LOW:HIGH` or `y=LOW:HIGH` of the vertical, `x=LOW:HIGH` of the horizontal one.
@@ -74,7 +74,7 @@ impl LayoutWishes<'_> {
     /// The layout that is asked for.
     ///
     /// # Errors
-    /// Names the option that has a value that cannot be, and what could.
+    /// Names the option with an impossible value, and the accepted values.
     pub fn layout(&self) -> Result<Layout, Error> {
         let Layout { width, height, .. } = Layout::default();
         let family = match self.font {

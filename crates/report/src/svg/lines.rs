@@ -9,7 +9,7 @@ use super::{Failed, Layout, cut, key, words};
 use fedgenie_core::math::float;
 use plotters::prelude::*;
 
-/// What is drawn: all but bounds, which may lie far above everything, decide where axes end.
+/// The lines that decide where axes end: all but bounds, which may lie far above the others.
 fn measured(lines: &[Line]) -> impl Iterator<Item = &Line> {
     lines.iter().filter(|line| line.role != LineKind::Bound)
 }
@@ -124,7 +124,7 @@ type Plot<'a, 'b> = ChartContext<'a, Canvas<'b>, Cartesian2d<Axis, Axis>>;
 struct Axes {
     x: Axis,
     y: Axis,
-    /// Whether what lies beyond the ends of each is left out.
+    /// Whether points beyond the ends of each axis are left out.
     is_cut: [bool; 2],
 }
 
@@ -139,7 +139,7 @@ impl Axes {
         has(&self.x, x) && has(&self.y, y)
     }
 
-    /// Whether something of an interval is within the frame.
+    /// Whether part of an interval is within the frame.
     fn shows(&self, x: f64, [low, high]: [f64; 2]) -> bool {
         let [is_cut_x, is_cut_y] = self.is_cut;
         let is_beside = is_cut_x && !self.x.has(x);

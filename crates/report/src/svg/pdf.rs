@@ -14,7 +14,7 @@ const SCALE: f32 = 0.75;
 /// How far the ends of the curves that make a quarter of a circle are from their handles, as a share of the radius.
 const ROUND: f32 = 0.552_284_8;
 
-/// What a size of a text is divided by: the drawing library's sizes are those of lines.
+/// Divisor of text sizes: the drawing library's sizes are those of lines.
 const LINE: f64 = 1.24;
 
 pub(super) struct Pdf<'a> {
@@ -51,7 +51,7 @@ impl<'a> Pdf<'a> {
         [x as f32, self.size.1 as f32 - y as f32]
     }
 
-    /// Sets what is drawn with, for fills or for lines; false if it would not be seen.
+    /// Sets colour and width for fills or for lines; false if they would be invisible.
     fn begin<S: BackendStyle>(&mut self, style: &S, is_filled: bool) -> bool {
         let colour = style.color();
         let opacity = (1000.0 * colour.alpha.clamp(0.0, 1.0)) as u16;
@@ -280,7 +280,7 @@ const TIMES: [u16; 95] = [
     200, 480, 541,
 ];
 
-/// The width of a letter; of those beyond the tilde about.
+/// The width of a letter; approximate beyond the tilde.
 fn width(byte: u8, family: Family) -> u16 {
     let of = |known: &[u16; 95], other: u16| {
         let place = byte.checked_sub(b' ').map(usize::from);

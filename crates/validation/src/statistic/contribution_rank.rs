@@ -1,11 +1,11 @@
-//! Whether a policy that keeps a Beta posterior for each client learns who contributes.
+//! Whether a policy with a Beta posterior for each client learns the clients' contributions.
 //!
-//! For each server and client two numbers are compared at the end of a run: the posterior mean `α/(α + β)` that the
-//! policy's last explanation has (`[record] explain = true`), and what the client contributed in truth: the mean value
-//! of the sets of a round's size with it less that of those without, over all sets, averaged over the rounds that
-//! were judged (`counterfactual` with a utility of sets). The statistic is Kendall's τ-b between the two over the
-//! clients of a server, averaged over the servers of a run on which it is defined: 1 if the posterior ranks all clients
-//! as they contribute, 0 for an order that has nothing to do with it. Its interval is over seeds.
+//! For each server and client two numbers are compared at the end of a run: the posterior mean `α/(α + β)` of the
+//! policy's last explanation (`[record] explain = true`), and the client's true contribution: the mean value of the
+//! sets of a round's size with it less that of the sets without, over all sets, averaged over the judged rounds
+//! (`counterfactual` with a utility of sets). The statistic is Kendall's τ-b between the two over the clients of a
+//! server, averaged over the servers of a run on which it is defined: 1 if the posterior ranks all clients as they
+//! contribute, 0 for an unrelated order. Its interval is over seeds.
 
 use super::{Details, Measured, Measurement, shown, usage};
 use crate::laboratory::{Context, runs_of};
@@ -30,17 +30,17 @@ pub struct Config {
     policy: String,
 }
 
-/// What a run has told so far.
+/// Records of a run so far.
 #[derive(Default)]
 struct Told {
-    /// By client: the sum of what it contributed in rounds, and their number.
+    /// By client: the sum of its contributions over rounds, and their number.
     contributed: BTreeMap<ClientId, (f64, u32)>,
     /// By server, which is empty where there is one: each client's posterior mean.
     posteriors: BTreeMap<String, BTreeMap<ClientId, f64>>,
 }
 
 impl Told {
-    /// Takes in what a policy says after a round.
+    /// Adds a policy's explanation after a round.
     fn hear(&mut self, explanation: &Map<String, Value>) {
         let Some(after) = explanation.get("after") else { return };
         let numbers = |name: &str| -> Vec<f64> {
@@ -97,7 +97,7 @@ impl Config {
             let mut told = Told::default();
             experiment.run_one(run, &world, &mut told, context.laboratory.threads(), None)?;
             if told.contributed.is_empty() {
-                return usage(format!("{}: no round says what clients contribute to sets", run.name));
+                return usage(format!("{}: no round has the contributions of clients", run.name));
             }
             if told.posteriors.values().all(BTreeMap::is_empty) {
                 return usage(format!("{}: no explanation has alpha and beta after a round", run.name));
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Server 0 ranks three clients as they contribute, server 1 two of them the other way round; what was said first
+    /// Server 0 ranks three clients as they contribute, server 1 two of them the other way round; the first explanation
     /// no longer counts.
     #[test]
     fn posteriors_and_contributions_by_hand() {

@@ -1,9 +1,9 @@
 //! How often 95 % intervals contain the truth, on simulations whose truth is known in closed form.
 //!
 //! Twenty clients whose latency is 0.12 s plus an exponential time of mean 0.4 s; rounds of five wait for the slowest,
-//! whose expectation is `0.12 + 0.4·(1 + 1/2 + 1/3 + 1/4 + 1/5)` s whoever is selected. So the mean virtual time of a
-//! run is known, and the difference between two policies is zero. Each replication has its own seeds. Of a proportion
-//! the truth is `1 − e^{−1}`: how many exponential times are below their mean.
+//! whose expectation is `0.12 + 0.4·(1 + 1/2 + 1/3 + 1/4 + 1/5)` s for every selection. So the mean virtual time of a
+//! run is known, and the difference between two policies is zero. Each replication has its own seeds. The true
+//! proportion is `1 − e^{−1}`: the share of exponential times below their mean.
 
 use super::{Measured, Measurement, usage};
 use crate::laboratory::Context;

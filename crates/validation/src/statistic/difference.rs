@@ -1,5 +1,5 @@
-//! Differences between policies, paired by seed; of what is spent until a target those of restricted means, to the
-//! horizon that both have.
+//! Differences between policies, paired by seed; of spending until a target the differences of restricted means, to the
+//! common horizon.
 
 use super::{Measured, Measurement, number, sample};
 use crate::laboratory::Context;

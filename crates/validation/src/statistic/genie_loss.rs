@@ -1,6 +1,6 @@
 //! The genie's own loss per round, when its realised rewards are compared with `min μ`.
 //!
-//! `min_{k∈G} μ_k − min_{k∈G} τ_min/τ_{k,t}` averaged over rounds, and beside it what theory says of the same sets:
+//! `min_{k∈G} μ_k − min_{k∈G} τ_min/τ_{k,t}` averaged over rounds, and beside it the theory for the same sets:
 //! `min_{k∈G} μ_k − E[min_{k∈G} τ_min/τ_k]`, by quadrature. Their difference has mean zero, which checks both.
 
 use super::{Measured, Measurement, usage};
@@ -22,7 +22,7 @@ pub struct Config {
     policy: String,
 }
 
-/// Who was selected in each round, and how long it took in seconds.
+/// The selection of each round, and its duration in seconds.
 #[derive(Default)]
 struct Rounds(Vec<(Vec<ClientId>, f64)>);
 

@@ -1,5 +1,5 @@
-//! How a number of runs goes together with the overlap of the last client's graph with those of the others, over the
-//! points of a sweep.
+//! Rank correlation, over the points of a sweep, of a number of runs with the overlap of the last client's graph with
+//! the others'.
 //!
 //! For each seed, Kendall's τ-b between the two over all points: `|N ∩ V|/|N|`, `N` the nodes of all clients but the
 //! last, `V` those of the last (`graph.prefix_intersection` of `summary.json`), and the number. The mean over seeds has

@@ -6,9 +6,9 @@
 //! negative or not finite there is no number, and the verdict is undecided.
 //!
 //! *Targets.* A run that never reaches the target of `time_to.TARGET`, `rounds_to.TARGET` or `bytes_to.TARGET`, or
-//! never converges (`time_to.convergence`, …), counts with what it had spent when it ended. That is less than it would
-//! have needed: the ratio is too small where the policy fails, and too large where the other one does. How many runs
-//! these are stands beside the verdict.
+//! never converges (`time_to.convergence`, …), counts with its spending up to its end. It would have needed more: the
+//! ratio is too small where the policy fails, and too large where the other one does. The number of these runs stands
+//! beside the verdict.
 
 use super::{Details, Measured, Measurement, number, shown, shown_interval, usage};
 use crate::laboratory::Context;
@@ -30,7 +30,7 @@ pub struct Config {
     policy: String,
     /// … over each of these.
     against: Vec<String>,
-    /// Another scenario, and a point of its sweep, whose runs the others are; of the same seeds.
+    /// Another scenario, and a point of its sweep, with the runs of the others; of the same seeds.
     #[serde(default)]
     other: Option<Other>,
     /// Of `summary.json`: `virtual_time_s`, `time_to.test_accuracy >= 0.8`, ….
@@ -50,7 +50,7 @@ struct Other {
 struct Values {
     values: Vec<f64>,
     seeds: Vec<u64>,
-    /// How many runs count with what they had spent, because they never reached the target.
+    /// Number of runs that count with their spending at the end, because they never reached the target.
     missed: usize,
     /// The first value that has no logarithm, with its seed.
     bad: Option<(u64, f64)>,
@@ -73,7 +73,7 @@ impl Values {
     }
 }
 
-/// What a run had spent at its end, if the value is about a target that it never reached.
+/// The spending of a run at its end, if the value is about a target that it never reached.
 fn spent_in_vain(run: &RunSummary, value: &str) -> Option<f64> {
     let (what, target) = value.split_once('.')?;
     let spent = match what {

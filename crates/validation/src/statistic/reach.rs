@@ -1,9 +1,9 @@
-//! What policies spend until they are as good as the worst of them ends, as ratios paired by seed.
+//! Spending of policies until they are as good as the final value of the worst, as ratios paired by seed.
 //!
-//! For each seed the level is the worst final value of a metric among the policies, so that every run reaches it: at
-//! the latest at its end. What a run spent is that of the first kept evaluated round that is at least as good. The
-//! number is the geometric mean of the ratios, as of [`ratio`](super::ratio). The level is chosen after the runs, which
-//! stands beside the verdict.
+//! For each seed the level is the worst final value of a metric among the policies, so that every run reaches it by its
+//! end. A run's spending is that of the first kept evaluated round that is at least as good. The number is the
+//! geometric mean of the ratios, as of [`ratio`](super::ratio). The level is chosen after the runs, which the verdict
+//! notes.
 
 use super::ratio::ratio;
 use super::{Details, Measured, Measurement, shown, shown_interval, some, usage};
@@ -25,16 +25,16 @@ pub struct Config {
     policy: String,
     /// … over each of these.
     against: Vec<String>,
-    /// Further policies whose final values the level is chosen from.
+    /// Further policies whose final values enter the choice of the level.
     #[serde(default)]
     beside: Vec<String>,
     /// A metric of rounds, such as `test_rmse`.
     metric: String,
-    /// What is spent.
+    /// The kind of spending.
     of: Spent,
 }
 
-/// What a run spends.
+/// The kinds of spending of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Spent {
@@ -53,7 +53,7 @@ fn course(run: &RunSummary, metric: &str) -> Vec<(f64, [f64; 2])> {
     run.curve.iter().filter_map(of_point).collect()
 }
 
-/// What was spent at the first value that is at least as good as a level.
+/// The spending at the first value that is at least as good as a level.
 fn spent(course: &[(f64, [f64; 2])], better: Better, level: f64) -> Option<[f64; 2]> {
     let is_there = |value: f64| better.quality(value) >= better.quality(level);
     course.iter().find(|(value, _)| is_there(*value)).map(|(_, spent)| *spent)

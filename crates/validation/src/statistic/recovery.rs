@@ -1,9 +1,9 @@
-//! How many rounds a number of rounds takes to come back after a round at which it falls.
+//! Rounds that a metric takes to recover after a round at which it falls.
 //!
 //! For a metric of rounds, the number of a run is that of the rounds from `round` to the first evaluated one in which
 //! the metric is at most `within` below its mean over the last `before` evaluated rounds before `round`. A run that
-//! never comes back counts with the rounds that it has from there; how many these are stands beside the verdict. The
-//! mean over seeds has Student's t interval.
+//! never recovers counts with its rounds from there on; the number of these runs stands beside the verdict. The mean
+//! over seeds has Student's t interval.
 
 use super::{Measured, Measurement};
 use crate::laboratory::Context;
@@ -28,7 +28,7 @@ pub struct Config {
     /// Evaluated rounds before that it is compared with.
     #[serde(default = "ten")]
     before: usize,
-    /// How far below counts as back.
+    /// Largest distance below the mean that counts as recovered.
     within: f64,
 }
 
@@ -36,7 +36,8 @@ const fn ten() -> usize {
     10
 }
 
-/// Rounds until the metric is back, and whether it came back; none if it is not known before the round and from it on.
+/// Rounds until the metric has recovered, and whether it did; `None` if it is not known before the round and from it
+/// on.
 fn rounds(points: &[(u32, f64)], config: &Config) -> Option<(u32, bool)> {
     let Config { round, before, within, .. } = *config;
     let start = points.partition_point(|(at, _)| *at < round);

@@ -63,7 +63,7 @@ fn marks(steps: u32) -> Vec<usize> {
     below.chain([steps]).map(|mark| mark as usize).collect()
 }
 
-/// Solves exactly, and compares others now and then.
+/// Solves exactly, and compares the other solvers every few rounds.
 struct Comparing {
     exact: Exact,
     annealing: [Annealing; 3],

@@ -1,5 +1,5 @@
-//! A number of runs, as a mean over seeds; what is spent until a target as a restricted mean, in which runs that never
-//! get there count with the horizon.
+//! A number of runs, as a mean over seeds; spending until a target as a restricted mean, in which runs that never
+//! arrive count with the horizon.
 
 use super::{Measured, Measurement, number, sample};
 use crate::laboratory::Context;
@@ -55,7 +55,7 @@ impl Config {
             let Some(found) = estimate(&values) else {
                 return super::usage(format!("{} of {policy} is not finite", self.value));
             };
-            // Values that are the same for all of several seeds are not a matter of chance.
+            // Values that are the same for all of several seeds are deterministic.
             measured.push(match values.len() > 1 && values.windows(2).all(|pair| pair[0] == pair[1]) {
                 true => Measured::exact(policy, found.mean, found.n),
                 false => Measured::estimate(policy, found),

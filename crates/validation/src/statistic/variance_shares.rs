@@ -1,9 +1,10 @@
-//! How much of the variance of what a policy learns from comes from each part of it.
+//! The shares of the parts of a policy's learning signal in its variance.
 //!
-//! The total, a reward say, is a sum of parts, and each part a weight times numbers that the policy's explanation has
-//! `after` a round (`[record] explain = true`). A part's share is `cov(part, total)/var(total)` over the clients and
-//! rounds of a run, so that the shares add up to 1; one below 0 belongs to a part that works against the others. A
-//! number that an explanation leaves open (`null`: the client was late) counts as 0, as it does in the total.
+//! The total, a reward for example, is a sum of parts, and each part a weight times numbers that the policy's
+//! explanation has `after` a round (`[record] explain = true`). A part's share is `cov(part, total)/var(total)` over
+//! the clients and rounds of a run, so that the shares add up to 1; a negative share belongs to a part that works
+//! against the others. A number that an explanation leaves open (`null`: the client was late) counts as 0, as it does
+//! in the total.
 
 use super::{Details, Measured, Measurement, shown, usage};
 use crate::laboratory::{Context, runs_of};
@@ -41,18 +42,18 @@ struct Part {
 /// The parts may miss the total by this much, relative to 1 or the total.
 const TOLERANCE: f64 = 1e-9;
 
-/// Total and parts of every client that a round told of.
+/// Total and parts of every client, as explained after rounds.
 struct Told<'a> {
     config: &'a Config,
     total: Vec<f64>,
     /// By part, in the order of their names.
     parts: Vec<Vec<f64>>,
-    /// The first thing that is not as it should be.
+    /// The first fault found.
     wrong: Option<String>,
 }
 
 impl Told<'_> {
-    /// Takes in what a policy says after a round.
+    /// Adds a policy's explanation after a round.
     fn hear(&mut self, after: &Value) -> Result<(), String> {
         let column = |name: &str| {
             let column = after.get(name).and_then(Value::as_array);

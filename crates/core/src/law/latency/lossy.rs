@@ -1,10 +1,9 @@
-//! Effective latency of a job that is lost with a probability, whatever its length.
+//! Effective latency of a job that is lost with a probability, independent of its length.
 //!
 //! # Definition
 //! With the probability 1 − q, independent of τ, the client is lost; otherwise the job is that of a [`JobLatency`]. So
 //! `P(τ_eff ≤ x) = q P(τ ≤ x, survives)` below the cut and 1 from there on, and the mean speed is
-//! `q E[τ_min/τ_eff] + (1 − q) τ_min/cut`, without a cut `q E[τ_min/τ_eff]`. Where in the job the client is lost is of
-//! no matter.
+//! `q E[τ_min/τ_eff] + (1 − q) τ_min/cut`, without a cut `q E[τ_min/τ_eff]`. The phase of the loss does not matter.
 //!
 //! # Inputs
 //! As [`JobLatency`]; `survival`, q, in (0, 1].
@@ -16,7 +15,7 @@ use super::{JobLatency, Parts};
 pub struct LossyLatency<'a> {
     /// Latency and hazards.
     pub job: JobLatency<'a>,
-    /// The probability that the client is not lost otherwise.
+    /// The probability that the client is not lost in this way.
     pub survival: f64,
 }
 
@@ -87,7 +86,7 @@ mod tests {
         if is_lost { cut } else { latency.min(cut) }
     }
 
-    /// Mean and standard error of what is drawn.
+    /// Mean and standard error of the draws.
     fn mean(of: impl Fn(u32) -> f64) -> (f64, f64) {
         let (mut sum, mut squares) = (0.0, 0.0);
         for draw in 0..DRAWS {
@@ -119,7 +118,7 @@ mod tests {
                 assert!((share - exact).abs() < 4.0 * error, "{entity} at {x}: {share} ± {error}, {exact}");
                 assert!((job.effective_quantile(exact) - x).abs() < 1e-6, "{entity} at {x}");
             }
-            // As many as are lost are at the cut, or never come.
+            // The lost jobs are at the cut, or never come.
             assert_eq!(job.effective_quantile(0.95 * job.survival + 0.05), job.job.cut.unwrap_or(f64::INFINITY));
         }
         let pair = &jobs[..2];

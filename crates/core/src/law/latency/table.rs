@@ -18,9 +18,9 @@ use std::sync::LazyLock;
 
 const TERMS: usize = 16;
 const TOLERANCE: f64 = 1e-13;
-/// Terms below this that halving a panel makes hardly smaller are errors of the function: halving would go on for ever.
+/// Terms below this that halving a panel makes hardly smaller are errors of the function: halving would never end.
 const NOISE: f64 = 1e-9;
-/// The share of the last terms of the panel before, from which on they are hardly smaller; a square root has 0.71.
+/// From this share of the parent panel's last terms on, terms are hardly smaller; a square root has 0.71.
 const HARDLY: f64 = 0.8;
 const MOST_PANELS: usize = 4096;
 
@@ -51,7 +51,7 @@ impl Table {
         edges.sort_by(f64::total_cmp);
         edges.dedup_by(|a, b| *a - *b <= 1e-14 * to.abs());
         let mut table = Self { edges: vec![from], series: Vec::new(), end: f(to) };
-        // Panels still to do with the last terms of the panel that they were halves of, the leftmost on top.
+        // Panels still to do with the last terms of their parent panel, the leftmost on top.
         let mut open: Vec<(f64, f64, f64)> =
             edges.windows(2).map(|edge| (edge[0], edge[1], f64::INFINITY)).rev().collect();
         while let Some((left, right, before)) = open.pop() {

@@ -20,7 +20,7 @@ const LARGE: f64 = 10.0;
 const STEPS: usize = 100_000;
 const TINY_SHAPE: f64 = 0.01;
 
-/// `Γ(a) / (√(2π/a) (a/e)^a)`, which tends to 1: what Stirling's formula leaves out. For a > 0.
+/// `Γ(a) / (√(2π/a) (a/e)^a)`, the correction factor of Stirling's formula, which tends to 1. For a > 0.
 pub fn stirling_ratio(a: f64) -> f64 {
     if a < LARGE {
         return gamma(a) * sqrt(a / (2.0 * PI)) * exp(a) / power(a, a);

@@ -54,7 +54,7 @@ pub struct Fit {
     pub model: Model,
     /// The exponent: 0 for the logarithm, 1 for a line.
     pub p: f64,
-    /// Akaike's criterion, up to what all models of the same points share.
+    /// Akaike's criterion, up to a term that all models of the same points share.
     pub aic: f64,
     level: f64,
     slope: f64,
@@ -126,7 +126,7 @@ fn basis(x: f64, p: f64) -> f64 {
     if p.abs() < FLAT { ln(x) } else { (power(x, p) - 1.0) / p }
 }
 
-/// All three models, in the order of [`Model`]; none if there are fewer than five points or all values are the same.
+/// All three models, in the order of [`Model`]; `None` if there are fewer than five points or all values are the same.
 ///
 /// # Panics
 /// If a place or weight is not positive, or anything is not finite.
@@ -244,7 +244,7 @@ pub fn mean_curve(places: &[f64], curves: &[Vec<f64>]) -> Vec<Point> {
     places.iter().enumerate().map(point).collect()
 }
 
-/// The exponent of the mean curve, and its 95 % interval by bootstrap over curves; none where [`fit`] gives none. The
+/// The exponent of the mean curve, and its 95 % interval by bootstrap over curves; `None` where [`fit`] gives none. The
 /// interval needs at least three curves.
 pub fn exponent(
     places: &[f64],

@@ -22,8 +22,8 @@
 use super::{Estimate, proportion};
 use crate::math::float::sqrt;
 
-/// The share of successes on the left minus that on the right; the counts of pairs are those that succeed on both
-/// sides, on the left alone, on the right alone, on neither.
+/// The share of successes on the left minus that on the right. The counts are of pairs with a success on both sides, on
+/// the left alone, on the right alone, on neither.
 ///
 /// # Panics
 /// If there is no pair.
@@ -75,7 +75,7 @@ mod tests {
         approx::assert_relative_eq!(high, -turned_low, max_relative = 1e-12);
     }
 
-    /// Three of three against none of three is nothing that three seeds decide.
+    /// Three of three against none of three: three seeds decide nothing.
     #[test]
     fn three_pairs_decide_little() {
         let [low, high] = paired_shares([0, 3, 0, 0]).ci95.unwrap();

@@ -1,22 +1,21 @@
-//! How long something takes that may not have happened when the watch over it ended.
+//! Times of events that some runs end without: restricted means, medians, and their intervals.
 //!
 //! # Definition
-//! Of each run it is known when the event was seen, and when it was last seen not to have happened; or until when the
-//! run was watched without it (right censoring). Up to the *horizon*, the earliest end of a run without the event,
-//! every run is known: its restricted time is `min(T, horizon)`. The restricted mean is the mean of these, which is
-//! the area under Kaplan and Meier's curve up to the horizon. Differences are those of restricted times, paired by
-//! run, over all pairs. A run that never arrives thus counts with the horizon and is never left out.
+//! For each run the time of the event is known, with the last observation before it; or the end of the run without the
+//! event (right censoring). Up to the *horizon*, the earliest end of a run without the event, every run is known: its
+//! restricted time is `min(T, horizon)`. The restricted mean is the mean of these, which is the area under Kaplan and
+//! Meier's curve up to the horizon. Differences are those of restricted times, paired by run, over all pairs. A run
+//! without the event thus counts with the horizon and is never left out.
 //!
-//! *Between observations.* The event came after the one observation and not after the next. The interval of a mean is
-//! therefore that of the earliest possible times together with that of the latest: its lower end is Student's of the
-//! one, its upper end Student's of the other. It contains the mean of the true times at least as often as each alone,
-//! and is never narrower than the mean distance between observations. A difference lies between earliest minus latest
-//! and latest minus earliest.
+//! *Between observations.* The event came after one observation and not after the next. The interval of a mean is
+//! therefore the union of Student's intervals of the earliest and of the latest possible times. It contains the mean of
+//! the true times at least as often as each alone, and is never narrower than the mean distance between observations. A
+//! difference lies between earliest minus latest and latest minus earliest.
 //!
-//! *Few arrivals.* Where only some runs arrive, Student's interval of a mean is too narrow: it takes the share that
-//! arrives for known. The mean is the horizon less that share of what the runs that arrive save of it; the interval
-//! is widened to what Wilson's interval of the share gives, and ends at the horizon. With fewer than three that arrive
-//! it is not known what they save, and there is no interval.
+//! *Few arrivals.* Where only some runs arrive, Student's interval of a mean is too narrow: it takes the share of
+//! arrivals for known. The mean is the horizon less that share of the mean time saved by an arrival; the interval is
+//! widened to that of Wilson's interval of the share, and ends at the horizon. With fewer than three arrivals the
+//! saving is not known, and there is no interval.
 //!
 //! *Median.* The first time at which Kaplan and Meier's curve is at most one half; where it is one half up to the next
 //! event, the middle between the two. Its interval has the times at which the 95 % limits of the curve pass one half,
@@ -25,8 +24,8 @@
 //! # Source
 //! E. L. Kaplan and P. Meier, JASA 53 (1958); P. Royston and M. K. B. Parmar, BMC Medical Research Methodology 13:152
 //! (2013), restricted means; R. Brookmeyer and J. Crowley, Biometrics 38 (1982), intervals of medians; J. D.
-//! Kalbfleisch and R. L. Prentice (1980), the scale; C. F. Manski, *Partial Identification* (2003), intervals of what
-//! is known up to bounds.
+//! Kalbfleisch and R. L. Prentice (1980), the scale; C. F. Manski, *Partial Identification* (2003), intervals of
+//! quantities known up to bounds.
 //!
 //! # Deviations from the source
 //! The interval between observations has both of Student's ends and is a little wider than needed.
@@ -40,7 +39,7 @@
 use super::{Estimate, estimate, proportion};
 use crate::math::float::{exp, ln, sqrt};
 
-/// When something happened, as far as that was seen.
+/// Time of an event, as far as it was observed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrival {
     /// The first observation at which it had happened, or the end of a watch without it.
@@ -68,13 +67,13 @@ impl Arrival {
     }
 }
 
-/// Up to when every run is known: the earliest end of one that has not arrived; infinite if all have.
+/// Time up to which every run is known: the earliest end of a run that has not arrived; infinite if all have.
 pub fn horizon<'a>(arrivals: impl IntoIterator<Item = &'a Arrival>) -> f64 {
     let ends = arrivals.into_iter().filter(|arrival| !arrival.has_arrived).map(|arrival| arrival.time);
     ends.fold(f64::INFINITY, f64::min)
 }
 
-/// The interval from the lower end of the one to the upper end of the other, around the mean of the other.
+/// The interval from the lower end of the earliest times to the upper end of the latest, around the mean of the latest.
 fn between(earliest: &[f64], latest: &[f64]) -> Option<Estimate> {
     let (low, high) = (estimate(earliest)?, estimate(latest)?);
     let ci95 = low.ci95.zip(high.ci95).map(|([lowest, _], [_, highest])| [lowest, highest]);
@@ -84,7 +83,8 @@ fn between(earliest: &[f64], latest: &[f64]) -> Option<Estimate> {
 /// Arrivals that an interval of a restricted mean needs, unless every run arrives.
 const FEW: usize = 3;
 
-/// The restricted mean to a horizon that no run without the event has ended before; none if no run arrives by then.
+/// The restricted mean to a horizon; `None` if no run arrives by then. No run without the event ends before the
+/// horizon.
 pub fn restricted_mean(arrivals: &[Arrival], horizon: f64) -> Option<Estimate> {
     if !arrivals.iter().any(|arrival| arrival.is_by(horizon)) {
         return None;
@@ -105,8 +105,8 @@ pub fn restricted_mean(arrivals: &[Arrival], horizon: f64) -> Option<Estimate> {
     Some(found)
 }
 
-/// The mean difference of restricted times, left minus right, over all pairs; none if nobody arrives by the horizon.
-/// Times that differ by less than `rounding` of them are the same.
+/// The mean difference of restricted times, left minus right, over all pairs; `None` if no run arrives by the horizon.
+/// Times that differ by less than the share `rounding` are the same.
 pub fn restricted_difference(pairs: &[(Arrival, Arrival)], horizon: f64, rounding: f64) -> Option<Estimate> {
     if !pairs.iter().any(|(left, right)| left.is_by(horizon) || right.is_by(horizon)) {
         return None;
@@ -131,12 +131,12 @@ pub struct Step {
     pub time: f64,
     /// The share of runs that arrive later.
     pub survival: f64,
-    /// Greenwood's sum `Σ d/(n (n − d))` up to here: the variance of `ln S`; infinite where nobody is left.
+    /// Greenwood's sum `Σ d/(n (n − d))` up to here: the variance of `ln S`; infinite where no run is left.
     pub greenwood: f64,
 }
 
 impl Step {
-    /// The 95 % limits of the share; none where it is 0.
+    /// The 95 % limits of the share; `None` where it is 0.
     fn limits(&self) -> Option<[f64; 2]> {
         const Z: f64 = 1.959_963_984_540_054;
         let log = ln(self.survival);
@@ -178,7 +178,7 @@ pub struct Median {
     pub ci95: [Option<f64>; 2],
 }
 
-/// What a half may miss by rounding.
+/// One half, with room for rounding.
 const HALF: f64 = 0.5 + 1e-9;
 
 /// The median of runs some of which never arrive.

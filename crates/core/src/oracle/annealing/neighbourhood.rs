@@ -24,7 +24,7 @@ pub(super) struct Swap {
     pub other: usize,
 }
 
-/// The current set and what is needed to draw a neighbour.
+/// The current set, with the orders that draw a neighbour.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     /// All candidates; the first `cohort` are the members.

@@ -1,4 +1,4 @@
-//! Who cannot be in a winning set: two cheap filters before anything is sorted.
+//! Two cheap filters that drop candidates of no winning set before anything is sorted.
 //!
 //! *Dominance.* Let at least `m` candidates be faster than candidate `k`, and let φ be the `m`-th largest gain of such
 //! a group. If `gain_k < φ − 2·TIE`, then `k` is in no set within [`TIE`] of the best: of the `m` candidates with gain
@@ -7,8 +7,8 @@
 //!
 //! *Bound.* A threshold θ with prefix sum `M_θ` is worth `θ + M_θ`. When a lower bound `V` of the optimum exceeds an
 //! upper bound of `θ + M_θ` by more than the tie, θ is not among the best thresholds. If that holds for all θ below
-//! some speed, nobody slower is in a winning set, since each of those has its own bottleneck. The bounds are widened by
-//! a relative 1e-9, far beyond the rounding of the sums in them.
+//! some speed, no slower candidate is in a winning set, since it would be the bottleneck there. The bounds are widened
+//! by a relative 1e-9, far beyond the rounding of the sums in them.
 //!
 //! Where the cuts are made is guessed from evenly spaced samples. A bad guess costs time, never correctness.
 
@@ -28,23 +28,22 @@ pub(super) struct Filter {
     bucket_of: Vec<u8>,
     grouped: Vec<Entry>,
     largest: Largest,
-    /// A speed of which about half as many candidates are faster as of θ₁, and what the sets above θ₁ are worth at
-    /// least.
+    /// A speed that about half as many candidates exceed as θ₁, and a lower bound of the value of the sets above θ₁.
     head: Option<(f64, f64)>,
     edges: Vec<f64>,
-    /// For each bucket, what its thresholds are worth: at least, if there are any, and at most.
+    /// For each bucket, bounds of the value of its thresholds: lower, if it has any, and upper.
     bounds: Vec<(f64, f64)>,
 }
 
-/// A bound that is safe although the numbers it came from were rounded.
+/// A bound that is safe although it was computed from rounded numbers.
 fn widened(bound: f64, scale: f64) -> f64 {
     bound - 2.0 * TIE - 1e-9 * scale.abs()
 }
 
 impl Filter {
-    /// Copies those who may be in a winning set to `entries`, in ascending position.
+    /// Copies the candidates of possible winning sets to `entries`, in ascending position.
     ///
-    /// One threshold θ₁ on the speeds, such that about `sqrt(K·m)` candidates pass it: whoever is slower needs a gain
+    /// One threshold θ₁ on the speeds, such that about `sqrt(K·m)` candidates pass it: a slower candidate needs a gain
     /// of the `m`-th largest of those. About `2·sqrt(K·m)` candidates survive when speeds and gains are independent.
     pub fn survivors(&mut self, instance: &Instance<'_>, entries: &mut Vec<Entry>) {
         let (cut, floor, slowest) =
@@ -58,7 +57,7 @@ impl Filter {
         entries.truncate(kept);
     }
 
-    /// θ₁, the gain that those below it need, and the speed below which nobody is needed.
+    /// θ₁, the gain that slower candidates need, and the speed below which no candidate is needed.
     fn first_cut(&mut self, instance: &Instance<'_>) -> Option<(f64, f64, f64)> {
         let (candidates, cohort) = (instance.speed.len(), instance.cohort);
         let size = if candidates > 8192 { 1024 } else { 64 };
@@ -177,7 +176,7 @@ impl Filter {
         std::mem::swap(entries, &mut self.grouped);
     }
 
-    /// Drops the dominated, bucket by bucket, and bounds what the rest is worth.
+    /// Drops dominated candidates, bucket by bucket, and bounds the value of the rest.
     fn thin(&mut self, entries: &mut Vec<Entry>, segments: &mut [Segment], cohort: usize) {
         self.largest.reset(cohort);
         let (mut start, mut kept) = (0, 0);

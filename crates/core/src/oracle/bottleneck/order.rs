@@ -3,7 +3,7 @@
 use super::walk::Entry;
 use crate::oracle::Instance;
 
-/// Up to this many candidates, counting who is faster beats every sort.
+/// Up to this many candidates, counting the faster ones beats every sort.
 pub(super) const COUNT_UP_TO: usize = 32;
 /// Up to this many entries, their places fit in the low bits of a key.
 const PACK_UP_TO: usize = 1 << PLACE_BITS;
@@ -50,7 +50,7 @@ fn descending(x: f64) -> u64 {
     if bits >> 63 == 0 { !bits ^ 1 << 63 } else { bits }
 }
 
-/// Puts every candidate behind those that are faster, or equally fast with a smaller position; no branch depends on
+/// Puts every candidate behind all faster ones, and behind equally fast ones of smaller position; no branch depends on
 /// data.
 pub(super) fn place_by_counting(instance: &Instance<'_>, entries: &mut Vec<Entry>) {
     let speed = instance.speed;

@@ -12,7 +12,8 @@ use super::{choose_best, keep_smaller};
 use crate::math::sum::CompensatedSum;
 use crate::oracle::{Instance, TIE};
 
-/// What is outside a prefix: the sum of its `m − t` largest gains, the smallest of them, and how many gains exceed `a`.
+/// The candidates outside a prefix: the sum of their `m − t` largest gains, the smallest of these, and the number above
+/// `a`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outside {
     sum: f64,
@@ -20,7 +21,7 @@ struct Outside {
     above: usize,
 }
 
-/// How the best cohort of a threshold is made up.
+/// The composition of the best cohort of a threshold.
 #[derive(Clone, Copy, Debug)]
 enum Base {
     /// The largest gains of all, down to this one.

@@ -61,7 +61,7 @@ fn the_filters_change_nothing() {
         let candidates = 1 + rng.below([40, 300, 3_000][case % 3]) as usize;
         let (speed, mut gain) = brute::arrays(candidates, &mut rng);
         if case % 5 == 0 {
-            // Anti-correlated: nobody is dominated.
+            // Anti-correlated: no candidate is dominated.
             let weight = rng.uniform();
             gain = speed.iter().map(|s| if s.is_finite() { -s * weight } else { 0.5 }).collect();
         }
@@ -82,7 +82,7 @@ fn over_selection_of_everybody_that_is_waited_for_is_the_ordinary_case() {
     let (mut exact, mut over, mut exchange) = (Exact::new(), OverSelection::default(), Exchange::default());
     let (mut expected, mut set) = (Vec::new(), Vec::new());
     for _ in 0..300 {
-        // A candidate so slow that it is never waited for, and so valuable that it is always in.
+        // A candidate so slow that the round never waits for it, and so valuable that it is always in.
         let (mut speed, mut gain) = brute::arrays(2 + rng.below(200) as usize, &mut rng);
         let cohort = 1 + rng.below(speed.len() as u64) as usize;
         let instance = Instance { speed: &speed, gain: &gain, cohort, take: cohort };

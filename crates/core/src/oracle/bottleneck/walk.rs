@@ -5,7 +5,7 @@ use crate::math::sum::CompensatedSum;
 use crate::oracle::TIE;
 use std::ops::Range;
 
-/// A candidate, copied together so that a sort moves what the walk reads.
+/// A candidate, copied together so that a sort moves the fields of the walk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     pub speed: f64,

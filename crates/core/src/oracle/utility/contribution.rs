@@ -12,8 +12,8 @@
 //! S_i = a·U_i·R_i + b·D̃_i                                                                          (13)
 //! ```
 //!
-//! The memory `R` is that of the policy's own history: the reputations of those whose updates arrived are updated, and
-//! of nobody else. `S_i` of any candidate is formed with what `R_i` would become: `γ·Δ_i + (1 − γ)·R_i`.
+//! The memory `R` is that of the policy's own history: an update that arrives changes the reputation of its client.
+//! `S_i` of any candidate uses the value that `R_i` would take: `γ·Δ_i + (1 − γ)·R_i`.
 //!
 //! # Inputs
 //! Validation or test data, the clients' models, and the losses of the model sent on the clients' own examples; of a
@@ -28,14 +28,13 @@
 //! - `Q_{t−1}` of (9), "the previous global model accuracy", is that of the model that the round sends.
 //! - (11) asks whether the global model improved in the round that is being decided, which depends on the decision.
 //!   Here it is whether the last round improved it; before the second round it has not. The text under (11) says that
-//!   large deviations are penalised when accuracy stagnates; the formula rewards them, and the formula is what is
-//!   computed.
+//!   large deviations are penalised when accuracy stagnates; the formula rewards them, and this project follows the
+//!   formula.
 //! - `w_t` of (10) is the model sent, for the same reason.
-//! - The losses of (12) are those of the model sent, before the client trains. The pool of the normalisation is
-//!   everybody who could be chosen in the round; where all `D` are alike, `D̃ = 0`. A client without examples has
-//!   `D = 0`.
-//! - The paper's examples for `Q` are held by the server ("validation"); a task without validation data has its test
-//!   data in their place.
+//! - The losses of (12) are those of the model sent, before the client trains. The normalisation runs over all
+//!   candidates of the round; where all `D` are alike, `D̃ = 0`. A client without examples has `D = 0`.
+//! - The paper's examples for `Q` are held by the server ("validation"); a task without validation data uses its test
+//!   data.
 //!
 //! # Cost
 //! A pass over the validation or test data for each candidate, and one over its own examples, one at a time, because
@@ -168,12 +167,12 @@ pub struct Reputations {
 }
 
 impl Reputations {
-    /// Before the first round.
+    /// The state before the first round.
     pub fn new(clients: usize) -> Self {
         Self { reputations: vec![0.0; clients], previous: None }
     }
 
-    /// Whether the last round improved the global model, now that the next one sends a model of such quality.
+    /// Whether the last round improved the global model, if the next one sends a model of this quality.
     pub fn has_improved(&self, quality: f64) -> bool {
         self.previous.is_some_and(|previous| quality > previous)
     }
@@ -183,7 +182,7 @@ impl Reputations {
         reputation(config.gamma, update.model.quality - quality, before)
     }
 
-    /// Appends `S` of each candidate: 0 of those whose update does not count.
+    /// Appends `S` of each candidate: 0 if its update does not count.
     pub fn scores(&self, config: &Config, quality: f64, candidates: &[HindsightClient], scores: &mut Vec<f64>) {
         let mut qualities: Vec<f64> = candidates.iter().map(|candidate| candidate.data_quality).collect();
         min_max(&mut qualities);
@@ -198,12 +197,12 @@ impl Reputations {
         scores.extend(candidates.iter().zip(qualities).map(one));
     }
 
-    /// Takes in the updates that arrived in a round which sent a model of such quality.
+    /// Notes the updates that arrived in a round, and the quality of the model that it sent.
     pub fn remember<'a>(&mut self, config: &Config, quality: f64, arrived: impl Iterator<Item = &'a HindsightClient>) {
         for candidate in arrived {
             if let Some(update) = &candidate.update {
                 let after = self.after(config, quality, candidate, update);
-                // What diverged is not held against the client for ever.
+                // A diverged update is not held against the client for ever.
                 if after.is_finite() {
                     self.reputations[candidate.client.index()] = after;
                 }
@@ -248,7 +247,7 @@ mod tests {
             HindsightClient { client: ClientId(client), update, data_quality }
         };
         let mut reputations = Reputations::new(3);
-        // Gains 0.5, −0.5 and 0; D̃ 0, 1 and 1/2; what is late counts in the pool and is worth nothing.
+        // Gains 0.5, −0.5 and 0; D̃ 0, 1 and 1/2; the late update counts in the pool and is worth nothing.
         let mut first = [candidate(0, 1.0, 2.0), candidate(1, 0.0, 4.0), candidate(2, 0.5, 3.0)];
         let mut scores = Vec::new();
         first[2].update = None;

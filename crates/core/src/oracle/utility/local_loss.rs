@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! `S_i = L_i`: the sum of the losses of client `i`'s own examples under the model that the round sends, as the client
-//! would report it in this round: its answer to the probe `summed-loss`, with the random numbers of the job that it has
-//! or would have; of a task without that probe, the mean loss on the client's own data times its examples. With this
+//! would report it in this round: its answer to the probe `summed-loss`, with the random numbers of its job, actual or
+//! hypothetical; of a task without that probe, the mean loss on the client's own data times its examples. With this
 //! utility the best set is that of the largest true losses, and the regret is the price of a policy's estimates of
 //! them.
 //!
@@ -17,10 +17,10 @@
 //! κ is 0 if it is left out: time has no price unless the scenario says so.
 //!
 //! # Cost
-//! An inference pass of each candidate. Nobody trains.
+//! An inference pass of each candidate. No client trains.
 //!
 //! # Determinism
-//! Draws what the clients' answers draw; the solver is exact for any number of candidates.
+//! Draws the numbers of the clients' answers; the solver is exact for any number of candidates.
 //!
 //! # Example
 //! ```toml

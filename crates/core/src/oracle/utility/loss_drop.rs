@@ -12,8 +12,8 @@
 //! This project.
 //!
 //! # Deviations from the source
-//! None. The loss of an average of updates is not the average of their losses: the sum of `S_i` over a set says what
-//! its members do one by one, not what they do together.
+//! None. The loss of an average of updates is not the average of their losses: the sum of `S_i` over a set describes
+//! its members one by one, not their joint effect.
 //!
 //! # Cost
 //! One pass over these data for each candidate that has trained, and one for the model sent.

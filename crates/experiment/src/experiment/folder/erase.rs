@@ -15,8 +15,7 @@ use std::path::Path;
 /// Names of files that may be there or not, one a line.
 const WRITTEN_FILE: &str = "written";
 
-/// Deletes the experiment in a folder. A folder that holds files of somebody else stays, with them. The caller holds
-/// the lock.
+/// Deletes the experiment in a folder. A folder with foreign files stays, with them. The caller holds the lock.
 pub(super) fn erase(folder: &Path) -> Result<(), Error> {
     let manifest = read_manifest(folder).ok();
     let mut runs: BTreeSet<String> = Marker::read(folder).map(|marker| marker.runs().collect()).unwrap_or_default();
@@ -29,10 +28,10 @@ pub(super) fn erase(folder: &Path) -> Result<(), Error> {
     remove_if_empty(folder, RUNS_FOLDER);
     let mut files = written(folder);
     files.extend(manifest.iter().flat_map(|manifest: &Manifest| manifest.files.keys().cloned()));
-    // Whatever a list says, FedGenie writes no other files but those that are named here.
+    // FedGenie writes no other files but those named here, whatever a list says.
     files.iter().filter(|name| is_of_a_report(name)).try_for_each(|name| remove(folder, name))?;
     remove_if_empty(folder, FIGURES_FOLDER);
-    // The lists go last: whoever is interrupted before can begin again.
+    // The lists go last, so that an interrupted deletion can begin again.
     [PAGE_FILE, SUMMARY_FILE, MANIFEST_FILE].into_iter().try_for_each(|name| remove(folder, name))?;
     forget_left(folder).map_err(|source| Error::Write { path: folder.join(STATE_FOLDER), source })?;
     remove(folder, &format!("{STATE_FOLDER}/{WRITTEN_FILE}"))
@@ -45,13 +44,13 @@ fn is_of_a_report(name: &str) -> bool {
     is_picture(name) || in_figures.is_some_and(is_figure)
 }
 
-/// Deletes a file that may not be there. One behind a link, or out of the folder, is somebody else's and stays.
+/// Deletes a file that may not exist. A file behind a link, or outside the folder, is foreign and stays.
 fn remove(folder: &Path, name: &str) -> Result<(), Error> {
     let Ok(path) = own(folder, name) else { return Ok(()) };
     remove_file(&path).map_err(|source| Error::Write { path, source })
 }
 
-/// What somebody else put into a folder stays, and the folder with it.
+/// Foreign files in a folder stay, and the folder with them.
 fn remove_if_empty(folder: &Path, name: &str) {
     if let Ok(path) = own(folder, name) {
         let _ = fs::remove_dir(path);
@@ -64,8 +63,8 @@ pub(crate) fn written(folder: &Path) -> BTreeSet<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Notes the pictures that a manifest lists: of a folder that was copied, hidden files may have stayed behind. The
-/// caller holds the lock.
+/// Notes the pictures that a manifest lists: the hidden files may be missing in a copied folder. The caller holds the
+/// lock.
 pub(super) fn note_listed(folder: &Path) -> Result<(), Error> {
     let Ok(manifest) = read_manifest(folder) else { return Ok(()) };
     let noted = written(folder);

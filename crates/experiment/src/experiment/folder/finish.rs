@@ -21,13 +21,13 @@ pub(crate) fn is_picture(name: &str) -> bool {
 }
 
 impl ResultFolder {
-    /// Ends the work of this process. If no other process is at work in the folder, writes summary, manifest and what
-    /// `draw` writes (page and pictures, into the folder that it is given), and returns the summary of all complete
+    /// Ends the work of this process. If no other process is at work in the folder, writes summary and manifest and the
+    /// output of `draw` (page and pictures, into the folder that it is given), and returns the summary of all complete
     /// runs.
     ///
-    /// `known` are runs that need not be read again. Runs that are damaged, or of another build, are left out. Without
-    /// a manifest a folder is unfinished: it is deleted first. It is written when the summary is, and once more with
-    /// the pictures, so that whatever ends the process meanwhile leaves a folder that a report can be made of.
+    /// `known` are runs that need not be read again. Runs that are damaged, or of another build, are left out. A folder
+    /// without a manifest is unfinished: the manifest is deleted first. It is written when the summary is, and once
+    /// more with the pictures, so that a process that ends meanwhile leaves a folder from which a report can be made.
     ///
     /// # Errors
     /// If a file cannot be read back or written.
@@ -42,7 +42,7 @@ impl ResultFolder {
             true => self.write_summary(experiment, known, draw).map(Some),
             false => Ok(None),
         };
-        // Before others get the lock: none may leave the summary to a process that has ended its work.
+        // Before others get the lock: no process may leave the summary to one that has ended its work.
         drop(self);
         drop(lock);
         summary
@@ -68,7 +68,7 @@ impl ResultFolder {
         let manifest_file = self.path.join(MANIFEST_FILE);
         let unmade = |path: &Path| remove_file(path).map_err(|source| Error::Write { path: path.to_owned(), source });
         unmade(&manifest_file)?;
-        // Of other runs than the summary.
+        // Pictures of an earlier summary.
         erase::written(&self.path).iter().try_for_each(|name| match name == PAGE_FILE || is_picture(name) {
             true => unmade(&self.path.join(name)),
             false => Ok(()),
@@ -76,14 +76,14 @@ impl ResultFolder {
         self.put(SUMMARY_FILE, |file| write_json(file, &summary))?;
         let mut manifest = self.manifest(experiment, &summary)?;
         self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
-        // From here on a report can be made of the folder, whatever becomes of this one.
+        // From here on a report can be made of the folder, even if this process ends.
         let pictures = self.pictures(&summary, draw)?;
         self.list(&mut manifest, pictures.into_iter().filter(|name| is_picture(name)))?;
         self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
         let state = self.path.join(STATE_FOLDER);
         forget_parts(&state).map_err(|source| Error::Write { path: state, source })?;
         if manifest.runs.len() + manifest.failed.len() == runs.len() {
-            // Of runs that were made again elsewhere; nobody will go on with them.
+            // Unfinished files of runs that were made elsewhere; no process continues them.
             forget_left(&self.path).map_err(|source| Error::Write { path: self.path.clone(), source })?;
         }
         Ok(summary)

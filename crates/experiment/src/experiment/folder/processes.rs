@@ -1,4 +1,4 @@
-//! Processes that write into one result folder: what each of them carries out, and which are alive.
+//! Processes that write into one result folder: their runs, and whether they are alive.
 
 use super::super::artefacts::{RECORD_FILES, STATE_FOLDER};
 use super::super::files::is_part;
@@ -14,10 +14,10 @@ const ALIVE_FILE: &str = "alive";
 const SHARD_FILE: &str = "shard";
 /// What the folder of a process is called, before its number.
 const PROCESS: &str = "process-";
-/// The folder of unfinished runs that nobody is at work on.
+/// The folder of unfinished runs without a process.
 const LEFT: &str = "left";
 
-/// A part of an experiment's runs: those of a number that is `index` modulo `count`.
+/// A part of an experiment's runs: those whose number is `index` modulo `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: usize,
@@ -28,12 +28,12 @@ impl Shard {
     /// All runs.
     pub const WHOLE: Self = Self { index: 0, count: 1 };
 
-    /// Part `index` of `count`, from 0; none if there is no such part.
+    /// Part `index` of `count`, from 0; `None` if there is no such part.
     pub const fn new(index: usize, count: usize) -> Option<Self> {
         if index < count { Some(Self { index, count }) } else { None }
     }
 
-    /// Reads `I/N`; none if that is no part.
+    /// Reads `I/N`; `None` if that is no part.
     pub fn parse(text: &str) -> Option<Self> {
         let (index, count) = text.split_once('/')?;
         Self::new(index.parse().ok()?, count.parse().ok()?)
@@ -44,8 +44,8 @@ impl Shard {
         runs.into_iter().skip(self.index).step_by(self.count).collect()
     }
 
-    /// Whether a long list of runs has one that belongs to both: some number is the one's index modulo its count and
-    /// the other's modulo the other's.
+    /// Whether a long list of runs has one that belongs to both parts: some number has the index of each modulo its
+    /// count.
     const fn overlaps(self, other: Self) -> bool {
         let (mut divisor, mut rest) = (self.count, other.count);
         while rest > 0 {
@@ -61,7 +61,7 @@ impl std::fmt::Display for Shard {
     }
 }
 
-/// The folder in which processes tell each other what they do; made if it is not there.
+/// The folder of messages between processes; made if it does not exist.
 ///
 /// # Errors
 /// If it cannot be made, or leads elsewhere.
@@ -107,10 +107,11 @@ impl Process {
     }
 }
 
-/// Unfinished files are deleted, but for those of runs that can go on. Those of a killed process are the next one's.
+/// Deletes unfinished files, except those of runs that can continue. Files of a killed process are left to the next
+/// one.
 impl Drop for Process {
     fn drop(&mut self) {
-        // What cannot be moved now is found by the next process.
+        // The next process finds files that cannot be moved now.
         let is_left = leave(&self.path);
         self.alive = None;
         if is_left.is_ok() {
@@ -119,7 +120,7 @@ impl Drop for Process {
     }
 }
 
-/// Moves the runs of a process that have a checkpoint to where the next process looks for them.
+/// Moves the runs of a process that have a checkpoint to the folder where the next process looks for them.
 fn leave(process: &Path) -> io::Result<()> {
     let left = process.with_file_name(LEFT);
     for entry in fs::read_dir(process)? {
@@ -138,7 +139,7 @@ fn leave(process: &Path) -> io::Result<()> {
 }
 
 /// Takes over the unfinished files of a run that an earlier process has left, if there are any: from here on they are
-/// `to`, and nobody else's. What cannot be gone on with is deleted, and so are links that somebody has planted.
+/// in `to`, for this process alone. Unusable files are deleted, and so are planted links.
 pub(super) fn take_over(folder: &Path, run: &str, to: &Path) -> io::Result<()> {
     let left = folder.join(STATE_FOLDER).join(LEFT);
     if !below::is_own_folder(&left) || !below::is_own_folder(&left.join(run)) {
@@ -158,8 +159,8 @@ pub(super) fn take_over(folder: &Path, run: &str, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Deletes what killed processes have left of files that they were writing here. The caller holds the lock, under which
-/// alone such files are written.
+/// Deletes temporary files that killed processes have left here. The caller holds the lock, under which alone such
+/// files are written.
 pub(super) fn forget_parts(state: &Path) -> io::Result<()> {
     for entry in fs::read_dir(state)? {
         let entry = entry?;
@@ -170,7 +171,7 @@ pub(super) fn forget_parts(state: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Deletes all that earlier processes have left. The caller holds the lock.
+/// Deletes all unfinished files of earlier processes. The caller holds the lock.
 pub(super) fn forget_left(folder: &Path) -> io::Result<()> {
     below::remove_folder(&folder.join(STATE_FOLDER).join(LEFT))
 }
@@ -187,8 +188,8 @@ fn free(state: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// What the processes at work in the folder carry out, but for one of them; moves the runs with a checkpoint of those
-/// that were killed to where they are looked for, and deletes the rest. The caller holds the lock.
+/// The parts of the other processes at work in the folder. Moves the runs of killed processes that have a checkpoint to
+/// the folder of unfinished runs, and deletes the others. The caller holds the lock.
 pub(super) fn others(folder: &Path, own: Option<&Path>) -> Result<Vec<Shard>, Error> {
     let state = folder.join(STATE_FOLDER);
     let failed = |source| Error::Write { path: state.clone(), source };
@@ -203,7 +204,7 @@ pub(super) fn others(folder: &Path, own: Option<&Path>) -> Result<Vec<Shard>, Er
             Ok(file) => match file.try_lock() {
                 Ok(()) => false,
                 Err(TryLockError::WouldBlock) => true,
-                // A file system without locks does not say: the files stay, and nobody waits for the process.
+                // A file system without locks does not tell: the files stay, and no process waits for the other.
                 Err(TryLockError::Error(_)) => continue,
             },
             Err(_) => false,
@@ -214,7 +215,7 @@ pub(super) fn others(folder: &Path, own: Option<&Path>) -> Result<Vec<Shard>, Er
             continue;
         }
         match leave(&process).and_then(|()| fs::remove_dir_all(&process)) {
-            // The process that was about to end has done it.
+            // The process itself has done it while it ended.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             result => result.map_err(failed)?,
         }
@@ -222,7 +223,7 @@ pub(super) fn others(folder: &Path, own: Option<&Path>) -> Result<Vec<Shard>, Er
     Ok(working)
 }
 
-/// Refuses to carry out what another process is carrying out.
+/// Refuses runs that another process is carrying out.
 pub(super) fn refuse_overlap(folder: &Path, shard: Shard, others: &[Shard]) -> Result<(), Error> {
     let Some(&other) = others.iter().find(|other| other.overlaps(shard)) else { return Ok(()) };
     let what = if other == Shard::WHOLE { "this experiment".to_owned() } else { format!("shard {other}") };
@@ -237,7 +238,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Waits for the lock of a folder whose state's folder is there.
+    /// Waits for the lock of a folder whose state folder exists.
     pub(super) fn of(folder: &Path) -> Result<Self, Error> {
         let name = format!("{STATE_FOLDER}/lock");
         let path = folder.join(&name);
@@ -249,7 +250,7 @@ impl Lock {
         // Windows locks no file that is open for appending alone.
         let file = File::options().create(true).read(true).append(true).open(&path).map_err(failed)?;
         match file.lock() {
-            // On a file system without locks, processes that run one after the other are safe all the same.
+            // On a file system without locks, processes that run one after the other are still safe.
             Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(failed(error)),
             _ => Ok(Self { _file: file }),
         }

@@ -37,8 +37,8 @@ pub(crate) const RUN_FILES: [&str; 12] = [
 ];
 
 impl ResultFolder {
-    /// Carries out a run that writes its files, all of which appear when it is complete. Where an earlier process has
-    /// left a checkpoint it goes on from there. What it wrote of a run that ends early is [`Self::give_up`]'s.
+    /// Carries out a run that writes its files, all of which appear when it is complete. It continues from a checkpoint
+    /// of an earlier process, if there is one. [`Self::give_up`] treats the files of a run that ends early.
     pub(in super::super) fn carry_out(
         &self,
         experiment: &Experiment,
@@ -87,7 +87,7 @@ impl ResultFolder {
         if is_refused {
             progress.warned(&format!("run {} begins anew", run.name));
         }
-        // What cannot be used would be taken for files of this try.
+        // Unusable files would be taken for files of this try.
         below::remove_folder(&unfinished).map_err(failed)?;
         let mut files = RunFiles::create(&unfinished, outputs.files).map_err(failed)?;
         let played = play(&mut files, None, &mut checkpoints)?;
@@ -113,14 +113,14 @@ impl ResultFolder {
         Ok(summary)
     }
 
-    /// Ends the work on a run that ended early. Of one that failed, and would fail again, what it wrote stays beside
-    /// the reason; of another what it goes on from, if it was saved. Returns the error, or that of a disk that cannot
-    /// keep the reason.
+    /// Ends the work on a run that ended early. If it failed and would fail again, its files stay beside the reason;
+    /// otherwise its checkpoint stays, if it was saved. Returns the error, or that of a disk that cannot keep the
+    /// reason.
     pub(in super::super) fn give_up(&self, run: &RunId, error: Error) -> Error {
         let unfinished = self.process.path.join(&run.name);
         let failed = |source| Error::Write { path: unfinished.clone(), source };
         let Some(failure) = Failure::of(&error) else {
-            // A run that was saved goes on from there. The error that matters is the first one.
+            // A saved run continues from its checkpoint. The first error is the one that matters.
             if !checkpoint::has_one(&unfinished) {
                 let _ = fs::remove_dir_all(&unfinished);
             }
@@ -142,7 +142,7 @@ impl ResultFolder {
         below::own(&self.path, &format!("{RUNS_FOLDER}/{}/{RUN_FILE}", run.name))?;
         let is_first = !all.exists();
         fs::create_dir_all(&to)?;
-        // Nobody goes on with a run whose files are on their way.
+        // No process continues a run whose files are being published.
         checkpoint::FILES.into_iter().try_for_each(|name| remove_file(&from.join(name)))?;
         for name in RUN_FILES.into_iter().filter(|name| below::is_there(&from, name)) {
             sync_file(&from.join(name))?;

@@ -1,17 +1,17 @@
-//! Whether a run can be what a `run.json` says: its parts fit together, and sums over all runs of an experiment stay in
-//! range. A report adds up what it reads, which anybody may have written.
+//! Plausibility of a `run.json`: its parts fit together, and sums over all runs of an experiment stay in range. A
+//! report adds up its numbers, and the file is untrusted.
 
 use super::super::RunSummary;
 use fedgenie_simulator::metrics::{Decision, Durations, Explanations, MOST_WINDOWS, RunMetrics, Selections};
 
-/// Most of anything that a run counts: a million times as many are counted in 64 bits.
+/// Largest accepted count: a million times as many fit in 64 bits.
 const COUNT_MAX: u64 = 1 << 43;
 
 fn all_counts(counts: impl IntoIterator<Item = u64>) -> bool {
     counts.into_iter().all(|count| count <= COUNT_MAX)
 }
 
-/// Whether it can be.
+/// Whether the summary is plausible.
 pub fn is_possible(run: &RunSummary) -> bool {
     let RunMetrics { durations, selections, explanations } = &run.metrics;
     let outcomes = &run.outcomes;
@@ -30,8 +30,8 @@ fn are_durations(durations: &Durations) -> bool {
     *rounds <= COUNT_MAX && counted == Some(*rounds) && at_min.max(at_max) <= rounds && ascend
 }
 
-/// Whether windows are as many as there may be, each of a power of two of rounds, and begin within the run; a run
-/// without any has none.
+/// Whether the windows are at most the allowed number, each of a power of two of rounds, and begin within the run; a
+/// run without rounds has none.
 const fn are_windows(windows: usize, rounds_per_window: u32, rounds: u32) -> bool {
     match windows.checked_sub(1) {
         None => rounds_per_window == 0 || rounds_per_window.is_power_of_two(),

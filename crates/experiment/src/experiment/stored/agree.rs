@@ -1,4 +1,4 @@
-//! Whether a manifest lists the runs that its scenario has: a policy that nobody expects would be missed by nobody.
+//! Compares a manifest's runs with its scenario's: a policy that the manifest omits would go unnoticed.
 
 use super::super::artefacts::{MANIFEST_FILE, Manifest, SCENARIO_FILE};
 use super::Changed;
@@ -7,8 +7,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The first of policies, seeds and points that a manifest does not have as the scenario beside it. Policies may be
-/// more: a program adds its own. Of a scenario that cannot be read nothing is said here.
+/// The first difference in policies, seeds and points between a manifest and the scenario beside it. A program may add
+/// policies of its own. An unreadable scenario is reported elsewhere.
 pub(super) fn disagreement(scenario: &str, table: &toml::Table, manifest: &Manifest) -> Option<Changed> {
     let other = |what: String| Some(Changed::new(MANIFEST_FILE, format!("{what} {SCENARIO_FILE}")));
     let policies = table.get("policy").and_then(toml::Value::as_table);
@@ -16,7 +16,7 @@ pub(super) fn disagreement(scenario: &str, table: &toml::Table, manifest: &Manif
         return other(format!("lacks the policy {label} of"));
     }
     let seeds = table.get("seeds").and_then(|seeds| Seeds::deserialize(seeds.clone()).ok());
-    // A count may be of any size; it is not written out to be compared.
+    // A count may be of any size; it is not expanded to be compared.
     let is_same = |seeds: &Seeds| match seeds {
         Seeds::Count(count) => {
             manifest.seeds.len() == *count as usize && manifest.seeds.iter().copied().eq(1..=u64::from(*count))

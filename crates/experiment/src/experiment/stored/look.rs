@@ -1,4 +1,4 @@
-//! What a folder has of one run.
+//! The state of one run in a folder.
 
 use super::super::artefacts::{
     FAILURE_FILE, Failure, MANIFEST_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, hash, listed,
@@ -12,13 +12,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Whether nothing but its summary is left of a run.
+/// Whether only the summary of a run is left.
 pub(super) fn is_put_aside(folder: &Path, run: &str) -> bool {
     let files = fs::read_dir(folder.join(RUNS_FOLDER).join(run));
     files.is_ok_and(|files| files.count() == 1)
 }
 
-/// A folder as its manifest says that it is.
+/// A folder as its manifest describes it.
 pub(super) struct Listed<'a> {
     folder: &'a Path,
     /// Digests by name.
@@ -44,10 +44,10 @@ impl<'a> Listed<'a> {
         |source| Error::Read { path, source }
     }
 
-    /// A file that the manifest vouches for, if it is there and is another one.
+    /// The change of a file that the manifest lists, if it exists and differs.
     ///
     /// # Errors
-    /// If it is there and cannot be read.
+    /// If it exists and cannot be read.
     pub fn altered(&self, name: &str) -> Result<Option<Changed>, Error> {
         match below::digest(self.folder, name) {
             Ok((_, found)) if self.files.get(name) == Some(&found) => Ok(None),
@@ -57,10 +57,10 @@ impl<'a> Listed<'a> {
         }
     }
 
-    /// What there is of a run, and its summary.
+    /// The state of a run, and its summary.
     ///
     /// # Errors
-    /// If a file of it is there and cannot be read.
+    /// If a file of it exists and cannot be read.
     pub fn look(&self, mut state: RunState) -> Result<(RunState, Option<RunSummary>), Error> {
         if self.failed.contains(&*state.name) {
             self.note_failure(&mut state)?;
@@ -78,7 +78,7 @@ impl<'a> Listed<'a> {
             Err(error) => return Err(self.unread(&name)(error)),
         };
         let file = std::str::from_utf8(&text).ok().and_then(RunFile::of);
-        // Its own digest counts too: a manifest may be of a file that had been changed before.
+        // Its own digest counts too: the manifest may have been written after a change.
         let is_whole = file.as_ref().is_some_and(|file| file.is_whole);
         if self.files.get(&name) != Some(&hash(&text)) || !is_whole {
             state.changed.push(Changed::altered(&name));
@@ -98,7 +98,7 @@ impl<'a> Listed<'a> {
         Ok((state, summary))
     }
 
-    /// Why a run failed that is listed so.
+    /// The reason of a run that is listed as failed.
     fn note_failure(&self, state: &mut RunState) -> Result<(), Error> {
         let name = file_of(state, FAILURE_FILE);
         state.status = Status::Failed;
@@ -130,7 +130,7 @@ impl<'a> Listed<'a> {
         Ok(())
     }
 
-    /// How a file of a run shows that it is not the one that was written.
+    /// The sign that a file of a run was changed.
     fn how_changed(&self, path: &str, written: Option<&FileDigest>, is_read: bool) -> Result<Option<String>, Error> {
         let bytes = match below::plain(self.folder, path).and_then(fs::metadata) {
             Ok(found) => found.len(),
@@ -150,7 +150,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// Whether a `run.json` is of another run than its folder.
+/// The difference if a `run.json` is of another run than its folder.
 fn is_of_another(run: &RunSummary, state: &RunState) -> Option<String> {
     let RunSummary { arm, seed, point, .. } = run;
     let is_same = *arm == state.arm && *seed == state.seed && *point == state.point;

@@ -1,4 +1,4 @@
-//! What is to be said of a folder before its results are used.
+//! Notices about a folder, for its reader to see before its results.
 
 use super::super::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, SUMMARY_FILE};
 use super::super::below;
@@ -12,24 +12,24 @@ use std::collections::BTreeMap;
 const SHOWN: usize = 5;
 const REASON: usize = 200;
 
-/// Something to be known about a folder.
+/// A notice about a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The folder's name where several are read; empty where there is one.
     pub folder: String,
     /// A sentence.
     pub text: String,
-    /// What can be done, with the command that does it.
+    /// The remedy, with its command.
     pub remedy: Option<String>,
 }
 
 impl Notice {
-    /// The sentence, with the folder that it is about.
+    /// The sentence, with the folder's name.
     pub fn sentence(&self) -> String {
         if self.folder.is_empty() { self.text.clone() } else { format!("{}: {}", self.folder, self.text) }
     }
 
-    /// The same with what can be done.
+    /// The sentence with the remedy.
     pub fn advice(&self) -> String {
         let remedy = self.remedy.as_ref().map_or_else(String::new, |remedy| format!("; {remedy}"));
         format!("{}{remedy}", self.sentence())
@@ -54,7 +54,7 @@ fn named(runs: &[&RunState]) -> String {
     format!("{}{more}", groups.iter().map(group).collect::<Vec<_>>().join(", "))
 }
 
-/// What is to be said of runs that have no results, of which none is what an experiment wanted.
+/// Notices about runs without results, which are never intended.
 pub fn of_runs(labels: &[String], points: &[BTreeMap<String, String>], states: &[RunState]) -> Vec<Notice> {
     told(labels, points, states, &|| None)
 }
@@ -92,10 +92,10 @@ fn told(
     notices
 }
 
-/// Everything that is to be said of a folder.
+/// All notices about a folder.
 pub(super) fn of(stored: &Stored, is_alone: bool, uses_rounds: bool) -> Vec<Notice> {
     let say = |text: String, remedy: Option<String>| Notice { folder: String::new(), text, remedy };
-    // Of a manifest that is not its scenario's, runs are named that the scenario may not have.
+    // A manifest that differs from its scenario may name runs that the scenario does not have.
     let is_listed = !stored.changed.iter().any(|changed| changed.file == MANIFEST_FILE);
     let command = || is_listed.then(|| artefacts::completion(&stored.folder));
     let mut notices = Vec::new();

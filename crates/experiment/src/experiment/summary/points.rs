@@ -14,11 +14,11 @@ pub struct PointComparison {
     pub point: usize,
     /// Index of the point that it is compared with.
     pub against: usize,
-    /// The paths of the axis on which the other point is its neighbour, one step before it; none where that is the
-    /// reference.
+    /// The paths of the axis on which the other point is its neighbour, one step before it; `None` where the other
+    /// point is the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub along: Option<Vec<String>>,
-    /// This point minus that one, by name; no regrets where the sweep changes the reward.
+    /// This point minus that one, by name; without regrets where the sweep changes the reward.
     pub differences: BTreeMap<String, Estimate>,
     /// Medians of the differences of times, where there are medians of times.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

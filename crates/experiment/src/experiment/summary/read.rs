@@ -13,7 +13,7 @@ pub(in crate::experiment) fn read_metrics<'de, D: Deserializer<'de>>(
     Ok(written.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
 }
 
-/// What is there, though it be null.
+/// A present value, null included.
 pub(super) fn asked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Converged>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }

@@ -1,4 +1,4 @@
-//! What runs with targets are known to have spent, by hand.
+//! Known spending of runs with targets, by hand.
 
 use super::*;
 use crate::experiment::sample::Sample;

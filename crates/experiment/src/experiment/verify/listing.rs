@@ -1,4 +1,4 @@
-//! What a manifest says, against the scenario and against the files that are there; and the summary against the runs.
+//! Compares a manifest with the scenario and with the existing files, and the summary with the runs.
 
 use super::super::artefacts::{
     Failure, MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL, hash, listed, without_seeds,
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// A value as it is when it was written as JSON and read back.
+/// A value after it was written as JSON and read back.
 pub(super) fn as_read(value: &impl Serialize) -> Value {
     let text = serde_json::to_vec(value).expect("summaries can be written as JSON");
     serde_json::from_slice(&text).expect("what was written can be read")
@@ -36,8 +36,7 @@ pub(super) fn refuse_foreign(folder: &Path, experiment: &Experiment, manifest: &
     }
 }
 
-/// Why a replay would say nothing: records that are read otherwise, or data that are others than those that were
-/// learned from.
+/// Why a replay would prove nothing: the format of records or the data differ.
 pub(super) fn cannot_replay(experiment: &Experiment, manifest: &Manifest) -> Result<Option<String>, Error> {
     let Manifest { tool, version, format, .. } = manifest;
     if tool != TOOL {
@@ -62,7 +61,7 @@ pub(super) fn cannot_replay(experiment: &Experiment, manifest: &Manifest) -> Res
     Ok(unlisted.map(|(name, _)| format!("the data differ: {name} is not in {MANIFEST_FILE}; nothing was replayed")))
 }
 
-/// What is said of a scenario that was edited after the runs.
+/// The notice about a scenario that was edited after the runs.
 pub(super) fn scenario_differs(folder: &Path, manifest: &Manifest) -> Option<String> {
     let read = below::read_to_string(folder, SCENARIO_FILE).unwrap_or_default();
     let is_as_written = manifest.files.get(SCENARIO_FILE).is_none_or(|digest| *digest == hash(read.as_bytes()));
@@ -73,7 +72,7 @@ fn was_changed(name: &str) -> String {
     format!("{name} is not the file that was written: its BLAKE3 digest differs")
 }
 
-/// The first thing in a manifest that is not so; of missing runs nothing is asked.
+/// The first wrong entry of a manifest; missing runs do not count.
 pub(super) fn differs(
     folder: &Path,
     experiment: &Experiment,
@@ -102,17 +101,15 @@ pub(super) fn differs(
         ("failed", ordered(&manifest.failed)),
     ];
     if let Some((key, _)) = agreed.iter().find(|(_, is_same)| !is_same) {
-        return Some(format!("{key} of {MANIFEST_FILE} is not what {SCENARIO_FILE} says"));
+        return Some(format!("{key} of {MANIFEST_FILE} differs from {SCENARIO_FILE}"));
     }
     if manifest.other_builds != other_builds(folder, manifest) {
-        return Some(format!(
-            "other_builds of {MANIFEST_FILE} is not what the runs say that were made by other builds"
-        ));
+        return Some(format!("other_builds of {MANIFEST_FILE} differs from the builds that the runs name"));
     }
     files_differ(folder, manifest, missing)
 }
 
-/// The complete runs of a folder that other builds have made than the one that wrote its manifest.
+/// Complete runs of a folder by other builds than the manifest's.
 fn other_builds(folder: &Path, manifest: &Manifest) -> BTreeMap<String, String> {
     let of = |run: &String| {
         let made_by = RunFile::read(folder, run)?.build().to_owned();
@@ -121,7 +118,7 @@ fn other_builds(folder: &Path, manifest: &Manifest) -> BTreeMap<String, String> 
     manifest.runs.iter().filter_map(of).collect()
 }
 
-/// The first file that the manifest lists and is not what it was, or is there and not listed.
+/// The first file that the manifest lists and that was changed, or that exists and is not listed.
 fn files_differ(folder: &Path, manifest: &Manifest, missing: &[String]) -> Option<String> {
     let mut expected: BTreeSet<String> = [SCENARIO_FILE, SUMMARY_FILE].map(str::to_owned).into();
     for run in manifest.runs.iter().chain(&manifest.failed) {
@@ -153,7 +150,7 @@ fn is_of(name: &str, run: &str) -> bool {
     Path::new(name).starts_with(Path::new(RUNS_FOLDER).join(run))
 }
 
-/// What `summary.json` says otherwise than the runs.
+/// The first difference between `summary.json` and the runs.
 pub(super) fn summary_differs(folder: &Path, experiment: &Experiment, runs: Vec<RunSummary>) -> Option<String> {
     let replayed = as_read(&experiment.summarise(runs, &Failure::all(folder, experiment)));
     let stored = below::read_to_string(folder, SUMMARY_FILE).ok();

@@ -20,7 +20,7 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Of this round.
+    /// A sink for this round.
     pub(super) const fn of(wanted: u32) -> Self {
         Self { wanted, current: 1, timeline: Vec::new(), model: Vec::new() }
     }
@@ -53,7 +53,7 @@ impl Sink for Capture {
     }
 }
 
-/// Where the replay first differs; ends it by travelling as an I/O error through the run.
+/// The first difference of a replay; ends it by travelling as an I/O error through the run.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub(super) struct Mismatch {
@@ -73,12 +73,12 @@ pub(super) struct Comparison {
     event: usize,
 }
 
-/// That all rounds that were asked for are the same; ends a replay as [`Mismatch`] does.
+/// All requested rounds are equal; ends a replay as [`Mismatch`] does.
 #[derive(Debug, thiserror::Error)]
 #[error("the rounds are the same")]
 pub(super) struct Same;
 
-/// Compares the first rounds of a replay, and ends it then.
+/// Compares the first rounds of a replay, then ends it.
 pub(super) struct FirstRounds {
     pub(super) comparison: Comparison,
     /// The last of them.
@@ -127,7 +127,7 @@ impl Comparison {
         Self { marks: Box::new(io::empty()), rounds: rounds.lines(), events: None, round: 1, event: 0 }
     }
 
-    /// What is stored beyond the end of the replay.
+    /// Stored rounds or events beyond the end of the replay.
     pub(super) fn left_over(mut self) -> Result<Option<String>, Error> {
         let beyond = |name: &str| Some(format!("{name} goes on after the replay's last round"));
         let event = self.events.as_mut().and_then(Iterator::next);

@@ -9,17 +9,17 @@ use fedgenie_core::state::Stateful;
 use fedgenie_simulator::run::{Accounts, Run};
 use serde::{Deserialize, Serialize};
 
-/// How values name convergence where they name targets: `time_to.convergence`.
+/// The name of convergence in the place of a target's: `time_to.convergence`.
 pub const CONVERGENCE: &str = "convergence";
 
-/// When a run converged, and what it had come to.
+/// When a run converged, with its cost and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
 pub struct Converged {
-    /// The metric that did not improve.
+    /// The metric that stopped improving.
     pub metric: String,
-    /// For how many evaluations.
+    /// The number of evaluations without improvement.
     pub evaluations: u32,
-    /// The round at whose end it had not improved for as many evaluations as it may.
+    /// The round at whose end the metric had not improved for that many evaluations.
     pub round: u32,
     /// When the round closed, in virtual seconds.
     pub time_s: f64,
@@ -43,7 +43,7 @@ pub struct Converged {
 }
 
 impl Converged {
-    /// At the end of the round that a run has just closed.
+    /// The state at the end of the round just closed.
     fn at(run: &Run<'_>, config: &PlateauConfig) -> Self {
         let Accounts { down_bytes, up_bytes, edge_down_bytes, edge_up_bytes, compute, probe_compute, .. } =
             *run.accounts();
@@ -82,7 +82,7 @@ impl Converged {
     }
 }
 
-/// The watch for it.
+/// The watch for convergence.
 #[derive(Debug, Stateful)]
 pub(super) struct Convergence<'a> {
     plateau: Plateau<'a>,
@@ -95,7 +95,7 @@ impl<'a> Convergence<'a> {
         Self { plateau, found: None }
     }
 
-    /// Takes in a round.
+    /// Observes a round.
     pub fn observe(&mut self, run: &Run<'_>) {
         if self.found.is_none() {
             self.plateau.see(run.metrics());

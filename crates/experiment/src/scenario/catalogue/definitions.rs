@@ -1,11 +1,11 @@
-//! Definitions of sections and values that are documented nowhere else: what `describe` begins with.
+//! Definitions that `describe` shows for sections and values without documentation elsewhere.
 
 use fedgenie_core::catalogue::documentation;
 use fedgenie_learning::algorithm;
 use fedgenie_learning::ratings::split;
 
-/// What a component of this kind and name is; none if its own file says that. Where its first words are no heading,
-/// they are its summary.
+/// The definition of a component of this kind and name; `None` if its own file has it. A text before its first heading
+/// is the summary.
 pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
     let source = match (kind, name) {
         ("section", "aggregation") => algorithm::fold::DOCUMENTED,
@@ -29,18 +29,18 @@ const DEFINITIONS: [(&str, &str); 38] = [
         "section/stop",
         "
 # Definition
-A run ends after the first round at whose end one of these holds: so many rounds have closed, virtual time has come
-so far, clients have moved so many bytes both ways together, the metric of `target` has its value, or that of
-`plateau` has not improved for a while. Metrics are looked at in rounds that are evaluated. What may never be
-reached (`traffic`, `target`, `plateau`) needs `rounds`, `virtual_time` or a budget beside it.
+A run ends after the first round at whose end one of these holds: `rounds` rounds have closed, virtual time has
+reached `virtual_time`, clients have moved `traffic` bytes both ways together, the metric of `target` has its value,
+or that of `plateau` has stopped improving. Metrics count in evaluated rounds only. A condition that a run may never
+meet (`traffic`, `target`, `plateau`) needs `rounds`, `virtual_time` or a budget beside it.
 ",
     ),
     (
         "section/stop.target",
         "
 # Definition
-The target is reached by the first evaluated round in which the metric is at least `at_least`, or at most `at_most`:
-one of the two. A metric that is not a number reaches none.
+The first evaluated round in which the metric is at least `at_least`, or at most `at_most`, reaches the target;
+exactly one of the two is given. A metric that is not a number reaches no target.
 ",
     ),
     (
@@ -48,27 +48,27 @@ one of the two. A metric that is not a number reaches none.
         "
 # Definition
 Each evaluated round whose metric is better than the best before by more than `least` is an improvement. The plateau
-is reached when so many `evaluations` in a row were none.
+is reached after `evaluations` evaluations in a row without improvement.
 ",
     ),
     (
         "section/budget",
         "
 # Definition
-`B` is `traffic`, or `full_rounds` times what the first jobs of all clients move together, down and up. Before each
-selection the cohort is at most ⌊rest/price⌋: the rest is `B` less what clients have moved and what jobs under way
-have yet to move, the price is that of the dearest client who can be chosen. The run ends when the rest pays for
-fewer than `least` clients. Before so many `selections` no target and no plateau ends it.
+`B` is `traffic`, or `full_rounds` times the bytes of the first jobs of all clients, down and up. Before each
+selection the cohort is at most ⌊rest/price⌋: the rest is `B` less the bytes that clients have moved and that jobs
+under way will move, the price is that of the dearest candidate. The run ends when the rest pays for fewer than
+`least` clients. No target and no plateau ends it before `selections` selections of clients.
 ",
     ),
     (
         "section/population",
         "
 # Definition
-A client is a device with data. A job is three phases: download, compute, upload. How long each takes says either
-`latency`, a law per phase, or `device`, a profile from whose speeds the durations follow. `availability` says when
-devices are online, `interrupted` what becomes of a job whose device goes away, `dropout` how clients are lost with
-their jobs. Groups have their own of all these, or else the population's.
+A client is a device with data. A job has three phases: download, compute, upload. Their durations come from
+`latency`, a law per phase, or from the speeds of `device`, a profile. `availability` says when devices are online,
+`interrupted` how a job continues if its device goes away, `dropout` how clients are lost with their jobs. Groups
+have their own values of all these, or else the population's.
 ",
     ),
     (
@@ -92,7 +92,7 @@ travel at the rates of `downlink` and `uplink`. Each duration is multiplied by a
         "
 # Definition
 Laws of factors without a unit, drawn anew for each job: the phase takes the duration of the profile times the
-factor. A phase without one takes exactly the duration.
+factor. A phase without a law takes exactly the duration.
 ",
     ),
     (
@@ -100,7 +100,7 @@ factor. A phase without one takes exactly the duration.
         "
 # Definition
 A group is `count` clients with consecutive ids, or a `share` of `population.clients`; the first group has the first
-ids. What a group does not say of its own is the population's.
+ids. Settings that a group omits are the population's.
 ",
     ),
     (
@@ -108,72 +108,72 @@ ids. What a group does not say of its own is the population's.
         "
 # Definition
 A job makes `epochs` passes over the client's examples in mini-batches of `batch`, in an order drawn for each pass,
-or so many `steps`. A policy may choose between 1 and `most_epochs` for each job: the compute phase takes the chosen
-share of `epochs` of its time, to the nearest nanosecond, under laws and under devices. What clients do for probes, and
-what regret compares, is of the usual work. In each step the gradient `g` of the mean loss of a batch is scaled down
-to the norm `clip` if it is longer; `proximal`·(w − w_sent) is added, and the `optimizer` moves the weights with the
-learning rate that `schedule` gives the round.
+or a number of `steps`. A policy may choose between 1 and `most_epochs` for each job: the compute phase takes the
+chosen share of `epochs` of its time, to the nearest nanosecond, under laws and under devices. Probes and the
+counterfactual training of regret do the usual work. In each step the gradient `g` of the mean loss of a batch is
+scaled down to the norm `clip` if it is longer; `proximal`·(w − w_sent) is added, and the `optimizer` moves the
+weights with the learning rate that `schedule` gives the round.
 ",
     ),
     (
         "section/privacy",
         "
 # Definition
-To each number that a client sends back is added an independent draw from the normal distribution of mean 0 and
-deviation `sigma`, which belongs to client and job. `scope` says whether that is of whole tables or of the rows that
-a job sends anyway.
+A client adds to each number that it sends back an independent draw from the normal distribution of mean 0 and
+deviation `sigma`, which belongs to client and job. `scope` says whether whole tables have noise, or only the rows
+that a job sends anyway.
 ",
     ),
     (
         "section/regret",
         "
 # Definition
-The reward of round `t` is `min_{k∈A} τ_min/τ_k + (α/m) Σ_{k∈A} g_k` for the set `A` of the `m` selected clients
-with latencies `τ_k`, where `g_k = sign(x_k)|x_k|^β` and `x_k = ρ_k − c_k/t`: `c_k` counts the client's selections
-before the round, `ρ_k` is `m` times its share of the data. A meter adds up, over rounds, the reward of the genie's
-set less that of the policy's; `fedgenie list meter` has them. With `counterfactual`, sets are compared by what
-their updates were worth in hindsight, less `kappa` times the round's time in units of `t_semi`.
+The reward of round `t` is `min_{k∈A} τ_min/τ_k + (α/m) Σ_{k∈A} g_k` for the set `A` of the `m` selected clients with
+latencies `τ_k`, where `g_k = sign(x_k)|x_k|^β` and `x_k = ρ_k − c_k/t`: `c_k` counts the client's selections before
+the round, `ρ_k` is `m` times its share of the data. A meter adds up, over rounds, the reward of the genie's set less
+that of the policy's; `fedgenie list meter` has them. With `counterfactual`, sets are compared by the utility of
+their updates in hindsight, less `kappa` times the round's time in units of `t_semi`.
 ",
     ),
     (
         "section/evaluate",
         "
 # Definition
-A round is evaluated if `every` divides its number, or if it is the first to end at or after one of the instants
-`at` or a multiple of `period`; the last round always is. Metrics are those of the model after the round: on test
-data, on validation data where there are some, and with `clients` or `servers` on what belongs to each. Evaluating
-takes no virtual time, unless a task charges for it.
+A round is evaluated if `every` divides its number, or if it is the first to end at or after one of the instants `at`
+or a multiple of `period`; the last round always is. Metrics are those of the model after the round: on test data, on
+validation data where there are some, and with `clients` or `servers` on the data of each. Evaluating takes no
+virtual time, unless a task charges for it.
 ",
     ),
     (
         "section/evaluate.targets",
         "
 # Definition
-Each is reached by the first evaluated round in which the metric is at least `at_least`, or at most `at_most`. The
-run goes on. Runs that never reach it count with the earliest end of such a run.
+The first evaluated round in which the metric is at least `at_least`, or at most `at_most`, reaches a target. The run
+goes on. Runs that never reach it count with the earliest end of such a run.
 ",
     ),
     (
         "section/evaluate.converged",
         "
 # Definition
-The round of convergence is the first at whose end the metric had not improved on its best, by more than `least`,
-for so many `evaluations` in a row.
+The round of convergence is the first at whose end the metric had not improved on its best, by more than `least`, for
+`evaluations` evaluations in a row.
 ",
     ),
     (
         "section/record",
         "
 # Definition
-`rounds.jsonl` has every round whose number `every` divides, and the last. Cumulative values in it are exact all the
-same, and digests are of all rounds.
+`rounds.jsonl` has every round whose number `every` divides, and the last. Its cumulative values are exact
+nevertheless, and digests cover all rounds.
 ",
     ),
     (
         "section/report",
         "
 # Definition
-Differences are of a policy's number less that of the policy called `reference`, paired by seed.
+A difference is a policy's number less that of the policy called `reference`, paired by seed.
 ",
     ),
     (
@@ -192,8 +192,8 @@ seed.
 Labelled examples: a folder of a published data set, files, or a generator.
 
 # Definition
-`data = \"fashion-mnist\"` is a folder, whose files tell its format. `data = { csv = { .. } }` and the other kinds
-of `fedgenie list data` name files or draw examples.
+`data = \"fashion-mnist\"` is a folder, whose files show its format. `data = { csv = { .. } }` and the other kinds of
+`fedgenie list data` name files or draw examples.
 ",
     ),
     (
@@ -207,8 +207,8 @@ An example is an image of so many channels, rows and columns, whose numbers stan
         "value/numbers",
         "
 # Definition
-A list in the order of clients, one number for each; or the name of a CSV file with the columns `client` and
-`value`, which needs rows only of clients that are read.
+A list in the order of clients, one number for each; or the name of a CSV file with the columns `client` and `value`.
+The file needs rows only for clients whose numbers are used.
 ",
     ),
     (
@@ -217,28 +217,28 @@ A list in the order of clients, one number for each; or the name of a CSV file w
 Ratings: a folder of a published data set, files, or a generator.
 
 # Definition
-`data = \"ml-100k\"` is a folder, whose files tell its format. `data = { csv = { .. } }` names columns of a file of
-one's own, `data = { synthetic = { .. } }` draws ratings; `fedgenie list ratings` has all.
+`data = \"ml-100k\"` is a folder, whose files show its format. `data = { csv = { .. } }` names columns of the user's
+own file, `data = { synthetic = { .. } }` draws ratings; `fedgenie list ratings` has all kinds.
 ",
     ),
     (
         "value/ratings-partition",
         "
-Which client holds which ratings for training.
+The ratings that each client holds for training.
 
 # Definition
-`\"users\"`: each user is a client and holds the user's own. Any other partition deals ratings as it deals examples,
-so that clients may share users: see `fedgenie list partition`.
+`\"users\"`: each user is a client and holds the user's own ratings. Any other partition deals ratings as it deals
+examples, so that clients may share users: see `fedgenie list partition`.
 ",
     ),
     (
         "value/transfer",
         "
-What of the item table travels, each way.
+The part of the item table that travels, each way.
 
 # Definition
-`down` is what a client is sent, `up` what it sends back: `\"table\"`, the whole, at 4 bytes a number; or
-`\"rows\"`, those that the job moves, with 4 bytes more for the id of each.
+`down` is sent to a client, `up` is sent back: `\"table\"`, the whole table, at 4 bytes a number; or `\"rows\"`, the
+rows that the job moves, with 4 bytes more for the id of each.
 ",
     ),
     (
@@ -247,14 +247,14 @@ What of the item table travels, each way.
 Ratings with trust between users and categories of items: a folder of a published data set, or a generator.
 
 # Definition
-`data = \"ciao\"` is a folder, whose files tell its format; `data = { synthetic = { .. } }` draws users, items,
+`data = \"ciao\"` is a folder, whose files show its format; `data = { synthetic = { .. } }` draws users, items,
 ratings and trust.
 ",
     ),
     (
         "value/features",
         "
-What users and items begin with in the layers of a graph network.
+Input features of users and items in a graph network.
 
 # Definition
 Each node has a row of numbers: a draw (`\"random\"`), a one at the place of its number of neighbours
@@ -265,49 +265,49 @@ Each node has a row of numbers: a draw (`\"random\"`), a one at the place of its
         "value/category-name",
         "
 # Definition
-A text or a whole number, by which files of the data call the category.
+A text or a whole number, the name of the category in the data files.
 ",
     ),
     (
         "value/late",
         "
 # Definition
-`\"drop\"`: a job whose update is not there when its round closes is called off. `{ carry = { staleness = .. } }`:
+`\"drop\"`: a job whose update has not arrived when its round closes is called off. `{ carry = { staleness = .. } }`:
 the client goes on, and its update joins the aggregation of the round in which it arrives, with the weight that
-`staleness` gives one so old.
+`staleness` gives its age.
 ",
     ),
     (
         "value/staleness",
         "
 # Definition
-An update `s` rounds old, 0 if it is fresh, counts `constant` 1; `polynomial` `(1 + s)^−a`; `hinge` 1 up to `s = b`,
-and beyond it `1/(1 + a (s − b))`.
+An update `s` rounds old, 0 if it is fresh, has the weight 1 under `constant`; `(1 + s)^−a` under `polynomial`; under
+`hinge` 1 up to `s = b`, and beyond it `1/(1 + a (s − b))`.
 ",
     ),
     (
         "value/edge-link",
         "
 # Definition
-`download` is the law of how long a model travels from the cloud to an edge server, `upload` of the way back; each
-is drawn anew for each model that the server is sent.
+`download` is the law of the time that a model travels from the cloud to an edge server, `upload` of the way back;
+both are drawn anew for each model that the server is sent.
 ",
     ),
     (
         "value/cloud",
         "
 # Definition
-With `cohort` and `policy`, the policy chooses so many edge servers for each round of the cloud, which waits for
-them, or until its `timeout`. With `buffer`, all edge servers work without waiting for each other, and every so many
-models that arrive make a new one, each with the weight of its `staleness`.
+With `cohort` and `policy`, the policy chooses `cohort` edge servers for each round of the cloud, which waits for
+them, or until its `timeout`. With `buffer`, edge servers do not wait for each other, and every `buffer` models that
+arrive make a new one, each with the weight of its `staleness`.
 ",
     ),
     (
         "value/longest-latency",
         "
 # Definition
-`τ_max` is a duration, or with `{ quantile = u }` the largest quantile `u` of the effective latency over all
-clients. A latency `τ` has the reward `max(0, 1 − τ/τ_max)`.
+`τ_max` is a duration, or with `{ quantile = u }` the largest quantile `u` of the effective latency over all clients.
+A latency `τ` has the reward `max(0, 1 − τ/τ_max)`.
 ",
     ),
     (
@@ -324,8 +324,8 @@ the prediction of a ridge regression on its context.
         "
 # Definition
 Clients are drawn one after the other without replacement, each with the probability that the actor gives it among
-those left: a network with an output for each client, a network that scores every candidate by itself, or weights
-`exp(x/temperature)` of the standardised numbers `x`.
+the remaining clients. The actor is a network with an output for each client, a network that scores every candidate
+by itself, or weights `exp(x/temperature)` of the standardised numbers `x`.
 ",
     ),
     (
@@ -340,7 +340,7 @@ With standardised numbers `x_i` and temperature `T`, client `i` has the weight `
     (
         "value/step",
         "
-By how much the pacer of Oort moves how long a client may take.
+The step by which Oort's pacer moves the preferred duration of a client.
 
 # Definition
 A duration, which is added to the preferred duration (`variant = \"paper\"`); or a number of points, by which the
@@ -361,8 +361,9 @@ the cluster of each server, in their order.
 The order of events of the same instant and class.
 
 # Definition
-`\"fifo\"`: what was scheduled first comes first. `{ shuffle = n }`: an order drawn from a stream of the number `n`.
-Events of different classes have a fixed order: phases end before clients are lost, and both before timers.
+`\"fifo\"`: the event that was scheduled first comes first. `{ shuffle = n }`: an order drawn from a stream of the
+number `n`. Events of different classes have a fixed order: phases end before clients are lost, and both before
+timers.
 ",
     ),
 ];

@@ -1,4 +1,4 @@
-//! What stands in the place of values, and the sections that are read apart: `describe value/table`, `section/sweep`.
+//! Forms of values, and the sections with readers of their own: `describe value/table`, `section/sweep`.
 //!
 //! Each definition of the JSON schema is described once: as a component, as a section, beside the key that it belongs
 //! to where it is one of some names, or as a form of values here.
@@ -10,7 +10,7 @@ use fedgenie_simulator::population;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Names of forms whose definitions are called otherwise; those with an empty name are the same form in other units.
+/// Names of forms whose definitions have other names; an empty name marks the same form in other units.
 const NAMES: [(&str, &str); 9] = [
     ("PlainParameter", "number"),
     ("RateParameter", ""),
@@ -97,7 +97,7 @@ compute = { lognormal = { median = { uniform = [\"0.1 s\", \"1 s\"] }, sigma = 0
 ```
 ";
 
-/// Where a component of the schema is documented; empty where its keys say all.
+/// Documentation of a component of the schema; empty where its keys suffice.
 pub(super) fn documentation_of(reference: &str) -> String {
     let name = reference.rsplit('/').next().unwrap_or_default();
     if name == "TimeLaw" {
@@ -111,7 +111,7 @@ fn written(kind: &'static str, name: &str, documentation: String, parameters: Ve
     Component { kind, name: name.to_owned(), summary: first_paragraph(&documentation), documentation, parameters }
 }
 
-/// The sections that are read apart.
+/// The sections with readers of their own.
 pub(super) fn sections(schema: &Schema) -> Vec<Component> {
     let labelled = &schema.0["properties"]["policy"]["additionalProperties"]["oneOf"][0]["properties"];
     let of_all = ["kind", "cohort", "with"].map(|key| Parameter {

@@ -1,4 +1,4 @@
-//! Good files, and what is said of bad ones.
+//! Valid files, and errors of invalid ones.
 
 use super::*;
 use crate::scenario::tree::parse;

@@ -21,8 +21,8 @@ pub struct Axis {
     /// Where each point is on it: 0 for its first value. Numbers and quantities are in ascending order, others in that
     /// of the points.
     pub places: Vec<usize>,
-    /// Its values by place as numbers in their base unit, and that unit, empty for plain numbers; none if the values of
-    /// the first path are no numbers, or not all different ones.
+    /// Its values by place as numbers in their base unit, and that unit, empty for plain numbers; `None` if the values
+    /// of the first path are no numbers, or not all different.
     pub numbers: Option<(Vec<f64>, &'static str)>,
 }
 
@@ -145,7 +145,8 @@ impl Axis {
                 .map(|(_, place)| *place)
                 .collect()
         };
-        // The resolved scenario has defaults that a point leaves out; where two points would do, neither is meant.
+        // The resolved scenario has defaults that a point leaves out; where two points would fit, neither is the
+        // reference.
         let (same, within) = (all(&is_same), all(&is_within));
         let found = if same.is_empty() && within.len() == 1 { within } else { same };
         found.first().copied().unwrap_or_else(|| self.places[0])
@@ -184,7 +185,7 @@ mod tests {
         };
         assert_eq!((asked("12 s"), asked("0.2 min")), (1, 1));
         assert_eq!(reference(&format!("{deadlines}[sweep.reference.protocol.deadline]\ndeadline = \"20 s\"")), 0);
-        // The own value of one axis, what was asked for of the other; zipped paths follow the one that is named.
+        // The own value of one axis, the requested one of the other; zipped paths follow the named one.
         let grid = "\"a.b\" = [1, 2]\n\"x.y\" = [\"u\", \"v\"]\n";
         assert_eq!(reference(grid), 2);
         assert_eq!(reference(&format!("{grid}reference = {{ \"x.y\" = \"v\" }}")), 3);

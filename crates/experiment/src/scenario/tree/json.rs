@@ -1,7 +1,7 @@
 //! Lines of the values of a JSON document.
 
-/// The line of every value, from 1, in the order in which values begin: a table or list before what is in it. The text
-/// is good JSON.
+/// The line of every value, from 1, in the order in which values begin: a table or list before its items. The text is
+/// valid JSON.
 pub(super) fn lines(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let (mut lines, mut line, mut at) = (Vec::new(), 1, 0);

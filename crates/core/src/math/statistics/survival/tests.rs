@@ -152,7 +152,7 @@ fn time(shared: f64, own: f64) -> f64 {
     -(1.0 - shared).ln() - (1.0 - own).ln()
 }
 
-/// What is seen of a time until the watch ends, every `period`, or at every instant if that is 0.
+/// Observation of a time until the end of the run, every `period`, or at every instant if that is 0.
 fn watched(time: f64, until: f64, period: f64) -> Arrival {
     let seen = if period > 0.0 { (time / period).ceil() * period } else { time };
     if seen > until {
@@ -165,7 +165,7 @@ fn contains(found: Option<Estimate>, truth: f64) -> bool {
     found.and_then(|found| found.ci95).is_none_or(|[low, high]| low <= truth && truth <= high)
 }
 
-/// Equal policies, of whose runs none, a quarter or nine in ten never arrive: told apart in at most 5 %.
+/// Equal policies, with no run, a quarter or nine in ten that never arrive: at most 5 % are told apart.
 #[test]
 fn equal_policies_are_seldom_told_apart() {
     for (until, period) in [(f64::INFINITY, 0.0), (2.7, 0.0), (2.7, 0.3), (0.6, 0.0)] {
