@@ -109,7 +109,7 @@ fn main() {
     let round = times(20, || {
         answers = own.answers(&predicted, &keys, &context, &state, true);
         train((task, None), &context, &jobs, true, &mut updates);
-        let contribution = |(assigned, update): (&Assignment<'_>, &Update)| {
+        let contributions = jobs.iter().zip(&updates).map(|(assigned, update)| {
             let Job { client, number, start, .. } = assigned.job;
             let Update { parameters, rows, .. } = update;
             let examples = task.examples(client);
@@ -126,8 +126,8 @@ fn main() {
                 steps: Some(update.steps),
                 rate: f64::from(local.rate(Round(1))),
             }
-        };
-        let contributions: Vec<Contribution<'_>> = jobs.iter().zip(&updates).map(contribution).collect();
+        });
+        let contributions: Vec<Contribution<'_>> = contributions.collect();
         model.clone_from(&start);
         server.apply(&mut model, &contributions, task.describe().all_examples, 0);
     });
