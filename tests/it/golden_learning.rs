@@ -69,7 +69,6 @@ fn learned(model: &dyn Model, data: &Dataset, partition: &Partition) -> Vec<f32>
                 number: job.number,
                 cluster: 0,
                 examples: job.examples.len(),
-                weight: None,
                 staleness_weight: 1.0,
                 start: job.start,
                 parameters: &update.parameters,

@@ -11,8 +11,8 @@
 //! | `server_M_S` | each edge server's test data, or its clients' data where test data are not dealt to servers; `S` is a statistic over servers |
 //! | `M` | no data: a measure of the model alone |
 //!
-//! A metric is known by its [`MetricId`]. Its name is a text for scenarios, files and people: [`named`] finds the metric
-//! that a user names, [`Names`] those of a result folder.
+//! A metric is known by its [`MetricId`]. Its name is a text for scenarios, files and people: [`named`] finds the
+//! metric that a user names, [`Names`] those of a result folder.
 
 mod id;
 mod statistic;
@@ -111,7 +111,7 @@ impl Measure {
 
 /// A metric of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(from = "Written", into = "Written")]
 pub struct Metric {
     /// Its identity.
     pub id: MetricId,
@@ -193,14 +193,11 @@ impl From<Metric> for Written {
     }
 }
 
-impl TryFrom<Written> for Metric {
-    type Error = String;
-
-    fn try_from(Written { name, better, range, place, main }: Written) -> Result<Self, String> {
-        match MetricId::of(place, &name) {
-            Some(id) => Ok(Self { id, better, range, main }),
-            None => Err(format!("found the metric {name:?}, which cannot be measured at the place {place:?}")),
-        }
+impl From<Written> for Metric {
+    /// A name that is of no metric at its place, as in a file that was changed, is taken for a number of the model.
+    fn from(Written { name, better, range, place, main }: Written) -> Self {
+        let id = MetricId::of(place, &name).unwrap_or_else(|| MetricId::new(Place::Model, interned(&name)));
+        Self { id, better, range, main }
     }
 }
 

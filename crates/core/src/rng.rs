@@ -142,6 +142,14 @@ impl Streams {
         StreamRng::new(self.key(purpose), id(entity, index))
     }
 
+    /// [`Streams::stream`] after so many of its numbers ([`StreamRng::drawn`]): where many streams are read by turns, a
+    /// number takes less room than a generator.
+    pub fn stream_from(&self, purpose: Purpose, entity: u32, index: u32, drawn: u64) -> StreamRng {
+        let mut stream = self.stream(purpose, entity, index);
+        stream.go_to(drawn);
+        stream
+    }
+
     /// The first numbers of [`Streams::stream`], for an entity that draws a few of them.
     pub fn draw(&self, purpose: Purpose, entity: u32, index: u32) -> KeyedDraw {
         KeyedDraw::new(self.key(purpose), id(entity, index))

@@ -20,6 +20,7 @@ pub mod report;
 pub mod schema;
 mod sections;
 pub mod sweep;
+mod ties;
 pub mod tree;
 mod with;
 
@@ -34,8 +35,9 @@ pub use privacy::PrivacyConfig;
 pub use reach::Reach;
 pub use read::ScenarioError;
 pub(crate) use sections::is_name;
-pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, TrainingConfig};
+pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TrainingConfig};
 pub use sweep::{Sweep, expand_sweep};
+pub use ties::TiesConfig;
 pub use with::Override;
 
 use fedgenie_core::config::Complaint;

@@ -109,25 +109,24 @@ fn main() {
     let round = times(20, || {
         answers = own.answers(&predicted, &keys, &context, &state, true);
         train((task, None), &context, &jobs, true, &mut updates);
-        let contributions = jobs.iter().zip(&updates).map(|(assigned, update)| {
-            let Job { client, number, start, .. } = assigned.job;
-            let Update { parameters, rows, .. } = update;
-            let examples = task.examples(client);
-            Contribution {
+        let rate = f64::from(local.rate(Round(1)));
+        let mut contributions = Vec::new();
+        for (assigned, update) in jobs.iter().zip(&updates) {
+            let client = assigned.job.client;
+            contributions.push(Contribution {
                 client,
                 number,
                 cluster: 0,
-                examples,
+                examples: task.examples(client),
                 weight: None,
                 staleness_weight: 1.0,
-                start,
-                parameters,
-                rows,
+                start: &start,
+                parameters: &update.parameters,
+                rows: &update.rows,
                 steps: Some(update.steps),
-                rate: f64::from(local.rate(Round(1))),
-            }
-        });
-        let contributions: Vec<Contribution<'_>> = contributions.collect();
+                rate,
+            });
+        }
         model.clone_from(&start);
         server.apply(&mut model, &contributions, task.describe().all_examples, 0);
     });

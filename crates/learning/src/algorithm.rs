@@ -132,8 +132,8 @@ pub trait JobRule: Debug + Send + Sync {
         false
     }
 
-    /// Appends what the client remembers once the update is aggregated: a number for each of the update's parameters, in
-    /// their order; none if it goes on with what it remembers.
+    /// Appends what the client remembers once the update is aggregated: a number for each of the update's parameters,
+    /// in their order; none if it goes on with what it remembers.
     fn leave(&self, _done: &Done<'_>, _left: &mut Vec<f32>) {}
 
     /// How the server's memory changes where a client's changes from `before`, zeros at first, to `after`; `clients` is

@@ -163,8 +163,7 @@ impl Arrival<'_> {
 }
 
 /// That a model is not finite after a server's step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the model is not finite after the server's step")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFinite;
 
 /// What was folded.
@@ -361,3 +360,6 @@ fn relate(
     let Related { weights, private } = rule.relate(&sent, &updates, &weights)?;
     Some((weights.iter().zip(base).map(|(weight, base)| weight / base).collect(), private))
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -15,9 +15,9 @@
 //! out.
 //!
 //! A step moves the rows of its mini-batch and no other, and a [`Correction`]. [`Optimizer`] has the rules,
-//! [`RowRegularisation`] what comes before them: clipping, and a pull towards what rows were before the job. With [`Moves::Interacted`]
-//! only rows of users and of items that are positives of the job move; negatives of a mini-batch then pull the user
-//! alone.
+//! [`RowRegularisation`] what comes before them: clipping, and a pull towards what rows were before the job. With
+//! [`Moves::Interacted`] only rows of users and of items that are positives of the job move; negatives of a mini-batch
+//! then pull the user alone.
 //!
 //! Rows begin with numbers from `N(0, deviation²)`.
 //!

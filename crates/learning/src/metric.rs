@@ -1,10 +1,10 @@
 //! Metrics: each is a file that says what it is called, which values are better, and how it is worked out.
 //!
 //! # Definition
-//! A metric is a [`Definition`]: a [`Measure`] and a [`Formula`]. The formula's variant says what the metric needs: sums
-//! over examples, scores of classes, errors of predicted numbers, a ranking, or how items and updates stand. A task that
-//! has these names the metrics that it measures as a list of definitions; the order of the list is the order of the
-//! values. Tasks of labelled rows also measure what a scenario names in `metrics`: see [`of_rows`].
+//! A metric is a [`Definition`]: a [`Measure`] and a [`Formula`]. The formula's variant says what the metric needs:
+//! sums over examples, scores of classes, errors of predicted numbers, a ranking, or how items and updates stand. A
+//! task that has these names the metrics that it measures as a list of definitions; the order of the list is the order
+//! of the values. Tasks of labelled rows also measure what a scenario names in `metrics`: see [`of_rows`].
 //!
 //! [`CATALOGUE`] lists all of them, for `fedgenie list metric` and `fedgenie describe metric/NAME`.
 

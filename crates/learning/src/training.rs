@@ -38,9 +38,14 @@ pub fn train(
     updates: &mut [Update],
 ) {
     let operations = || jobs.iter().map(|one| task.operations(one.job.client, context.settings)).sum();
-    spread(jobs, updates, parallel.then(operations), Scratch::default, |scratch, assigned, update| match rule {
-        Some(rule) => train_under(rule, task, context, assigned, scratch, update),
-        None => task.train(&assigned.job, context, &mut scratch.of_task, update),
+    spread(jobs, updates, parallel.then(operations), Scratch::default, |scratch, assigned, update| {
+        // A task that looks at the settings alone trains for the epochs of the job as well.
+        let settings = assigned.job.epochs.map(|epochs| context.settings.of_epochs(epochs));
+        let context = Context { settings: settings.as_ref().unwrap_or(context.settings), ..*context };
+        match rule {
+            Some(rule) => train_under(rule, task, &context, assigned, scratch, update),
+            None => task.train(&assigned.job, &context, &mut scratch.of_task, update),
+        }
     });
 }
 

@@ -1,8 +1,8 @@
 //! Client-selection policies: one file each, all behind [`Policy`].
 //!
 //! A policy sees what a server could know ([`ServerView`]), returns a decision, and learns from [`Feedback`]; it never
-//! changes anything itself. The runner checks every decision. Only a policy whose settings say so meets the knowledge of
-//! the [genie](fedgenie_core::oracle::Genie).
+//! changes anything itself. The runner checks every decision. Only a policy whose settings say so meets the knowledge
+//! of the [genie](fedgenie_core::oracle::Genie).
 //!
 //! # Adding a policy
 //! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), its [`PolicySettings`] and the policy,

@@ -339,3 +339,19 @@ fn place_of(mut within: Span, phases: &PhaseSpans) -> (Phase, Span) {
 
 #[cfg(test)]
 mod loss_tests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_spans_round_halves_up() {
+        assert_eq!(scaled(Span(5), [1, 2]), Ok(Span(3)));
+        assert_eq!(scaled(Span(4), [1, 3]), Ok(Span(1)));
+        assert_eq!(scaled(Span(5), [1, 3]), Ok(Span(2)));
+        assert_eq!(scaled(Span(7), [3, 1]), Ok(Span(21)));
+        let most = Span(DURATION_SECONDS * 1_000_000_000);
+        assert_eq!(scaled(most, [2, 2]), Ok(most));
+        assert_eq!(scaled(most, [u32::MAX, 1]), Err(SpanError::TooLong));
+    }
+}

@@ -25,7 +25,7 @@ use fedgenie::run::{Run, RunError};
 use fedgenie::scenario::tree;
 use fedgenie::state::{State, Stateful};
 use fedgenie::task::{
-    Context, DataCache, Job, Material, ModelState, On, PrivateView, Task, TaskError, TaskSettings, Worker,
+    Ask, Context, DataCache, Description, Job, Material, PrivateView, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::time::Span;
 use fedgenie::trainer::LocalTraining;
@@ -57,23 +57,22 @@ pub const SYNCHRONOUS: &str = "[protocol.synchronous]\ncohort = 2\nmost = 4\n";
 
 /// One parameter that every epoch moves.
 #[derive(Debug)]
-struct Steps(Layout);
+struct Steps {
+    layout: Layout,
+    description: Description,
+}
 
 impl Task for Steps {
     fn layout(&self) -> &Layout {
-        &self.0
+        &self.layout
     }
 
     fn init(&self, _: u32, _: &Streams, parameters: &mut [f32]) {
         parameters.fill(0.0);
     }
 
-    fn examples(&self, client: ClientId) -> usize {
-        client.index() + 1
-    }
-
-    fn all_examples(&self) -> u64 {
-        10
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
     fn operations(&self, _: ClientId, _: &LocalTraining) -> f64 {
@@ -88,9 +87,11 @@ impl Task for Steps {
     }
 
     /// The distance to 10.
-    fn evaluate(&self, _: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {
-        values[0] = f64::from((state.model[0] - 10.0).abs());
-        1.0
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+        for ask in asks {
+            ask.values[0] = f64::from((ask.state.model[0] - 10.0).abs());
+            ask.weight = 1.0;
+        }
     }
 
     fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
@@ -115,7 +116,10 @@ impl TaskSettings for Settings {
     }
 
     fn material(&self, _: &Streams, _: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
-        Ok(Some(Box::new(Steps(Layout::new(vec![Segment::dense("weight", 1, Scope::Shared)])))))
+        Ok(Some(Box::new(Steps {
+            layout: Layout::new(vec![Segment::dense("weight", 1, Scope::Shared)]),
+            description: Description::of(1..=4),
+        })))
     }
 }
 

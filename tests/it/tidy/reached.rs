@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 fn is_root(path: &str) -> bool {
     ["/src/lib.rs", "/src/main.rs", "/build.rs", "tests/it/main.rs"].iter().any(|root| path.ends_with(root))
         || ["src/lib.rs", "src/main.rs"].contains(&path)
+        // Tests of a crate from outside.
+        || path.starts_with("crates/") && path.rsplit_once('/').is_some_and(|(folder, _)| folder.ends_with("/tests"))
 }
 
 /// Names of the modules that a file declares without their bodies.

@@ -18,10 +18,10 @@ pub struct StreamRng(ChaCha8Rng);
 /// How far it was read, in numbers of 64 bits; which stream it is, is known from where it stands.
 impl Stateful for StreamRng {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let mut drawn = u64::try_from(self.0.get_word_pos() / 2).expect("a stream is read for less than 2^64 numbers");
+        let mut drawn = self.drawn();
         state.field(&mut drawn);
         if state.is_loading() && !state.is_refused() {
-            self.0.set_word_pos(2 * u128::from(drawn));
+            self.go_to(drawn);
         }
     }
 }
@@ -31,6 +31,18 @@ impl StreamRng {
         let mut rng = ChaCha8Rng::from_seed(*key);
         rng.set_stream(stream);
         Self(rng)
+    }
+
+    /// How many numbers of 64 bits were drawn.
+    ///
+    /// # Panics
+    /// If 2^64 were.
+    pub fn drawn(&self) -> u64 {
+        u64::try_from(self.0.get_word_pos() / 2).expect("a stream is read for less than 2^64 numbers")
+    }
+
+    pub(super) fn go_to(&mut self, drawn: u64) {
+        self.0.set_word_pos(2 * u128::from(drawn));
     }
 
     /// The next 64 random bits.
@@ -122,6 +134,12 @@ pub mod tests {
         }
     }
 
+    /// A million clients keep the number of draws instead.
+    #[test]
+    fn a_generator_is_no_larger_than_is_said() {
+        assert!(size_of::<StreamRng>() <= 320, "{} bytes", size_of::<StreamRng>());
+    }
+
     #[test]
     fn a_stream_goes_on_where_it_was_saved() {
         // Before and behind the ends of blocks of 8 numbers, and of the four that are made at once.
@@ -129,6 +147,7 @@ pub mod tests {
             let mut rng = library(&[9; 32], 77);
             (0..drawn).for_each(|_| _ = rng.bits());
             let bytes = State::save(&mut rng);
+            assert_eq!(rng.drawn(), drawn);
             assert_eq!(bytes, u64::to_le_bytes(drawn), "the number of draws is the whole state");
             let mut loaded = library(&[9; 32], 77);
             (0..5).for_each(|_| _ = loaded.bits());

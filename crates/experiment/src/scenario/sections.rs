@@ -7,7 +7,6 @@ use super::effect::MISSING_OPTIMIZER;
 use super::evaluation::{PlateauConfig, TargetConfig};
 use super::examples::missing_key;
 use fedgenie_core::config::Complaint;
-use fedgenie_core::kernel::Ties;
 use fedgenie_core::limits;
 use fedgenie_core::metric::{Measures, Metric};
 use fedgenie_core::oracle::hindsight::SetSize;
@@ -281,30 +280,6 @@ pub struct RecordConfig {
     /// Whether rounds have `updates`: examples, losses and latency of each update.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub updates: bool,
-}
-
-/// `ties`: what decides between events of the same instant and class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TiesConfig {
-    /// What was scheduled first comes first.
-    #[default]
-    Fifo,
-    /// A random order that belongs to this number.
-    Shuffle(u64),
-}
-
-impl TiesConfig {
-    pub(super) const fn ties(self) -> Ties {
-        match self {
-            Self::Fifo => Ties::Fifo,
-            Self::Shuffle(seed) => Ties::Shuffled(seed),
-        }
-    }
-
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The largest weight of generalisation: sums of many such gains are still numbers.

@@ -11,8 +11,8 @@
 //! | `uniform` | `s_k / Σ_j s_j`, over contributions with examples |
 //! | `total-size` | `n_k s_k / N`; what is missing to 1 stays with the old model |
 //!
-//! An update may have a *weight of its own*, which a policy gave it: then `Δ = Σ_k weight_k s_k (w_k − v_k)`, whatever the
-//! weighting, and is not divided by anything; by `normalise` it is divided by `Σ_j weight_j s_j`, or, of a row by
+//! An update may have a *weight of its own*, which a policy gave it: then `Δ = Σ_k weight_k s_k (w_k − v_k)`, whatever
+//! the weighting, and is not divided by anything; by `normalise` it is divided by `Σ_j weight_j s_j`, or, of a row by
 //! `"touched"`, by the sum over those that moved it. All contributions have one, or none. Weights may be negative; where
 //! all are 0, or a sum to be divided by, nothing changes.
 //!
@@ -219,7 +219,7 @@ impl Fold<'_> {
             assert!(staleness_weight.is_finite() && *staleness_weight >= 0.0, "{client} has no proper weight");
         }
         let with = contributions.iter().filter(|contribution| contribution.weight.is_some()).count();
-        assert!(with == 0 || with == contributions.len(), "all contributions have a coefficient, or none");
+        assert!(with == 0 || with == contributions.len(), "all have a weight of their own, or none");
     }
 
     /// None without any weight.

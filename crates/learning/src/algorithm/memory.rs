@@ -73,9 +73,13 @@ impl Memory {
         self.sent = Some(rounded(server));
     }
 
-    /// The server's numbers as they travel, and those of each client that has some, ascending; none if nothing is
-    /// remembered.
-    pub fn tables(&self) -> Option<(&[f32], impl Iterator<Item = (ClientId, &[f32])>)> {
-        Some((self.sent.as_deref()?, self.clients.entries()))
+    /// The server's numbers as they travel; none if nothing is remembered.
+    pub fn server(&self) -> Option<&[f32]> {
+        self.sent.as_deref()
+    }
+
+    /// Clients that remember something, and their numbers, ascending.
+    pub fn clients(&self) -> impl Iterator<Item = (ClientId, &[f32])> {
+        self.clients.entries()
     }
 }

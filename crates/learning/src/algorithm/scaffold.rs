@@ -10,8 +10,8 @@
 //! | 2 | `c_k − c + (x − y_k)/(K_k η)` |
 //!
 //! It sends `δ_k = y_k − x` and `c_k⁺ − c_k`. The server has `Δ = Σ p_k δ_k` and `c ← c + (1/N) Σ (c_k⁺ − c_k)` over
-//! the updates that are aggregated: neither weighted nor lessened by age, so that `c` is always the mean of all `c_k`. The
-//! paper averages with `[aggregation] weighting = "uniform"`.
+//! the updates that are aggregated: neither weighted nor lessened by age, so that `c` is always the mean of all `c_k`.
+//! The paper averages with `[aggregation] weighting = "uniform"`.
 //!
 //! Where a client's next job began before its last update was aggregated, the change of `c_k` counts from what the
 //! client remembers at the aggregation.

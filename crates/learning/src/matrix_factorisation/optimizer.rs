@@ -13,8 +13,8 @@
 //! torch.optim.SparseAdam in the documentation of PyTorch 2: Adam on the rows that have slopes.
 //!
 //! # Determinism
-//! As in `trainer::optimizer`, which has the rules that both follow. The norm is added up in `f64`, row after row as the
-//! step meets them, number `j` of a row in sum `j mod 16`, the 16 sums folded in halves.
+//! As in `trainer::optimizer`, which has the rules that both follow. The norm is added up in `f64`, row after row as
+//! the step meets them, number `j` of a row in sum `j mod 16`, the 16 sums folded in halves.
 
 #![allow(clippy::needless_range_loop, reason = "loops over vectors are the same for all rows")]
 
@@ -99,8 +99,8 @@ impl RowStep {
         Self { decay: optimizer.decay() as f32, rule: optimizer.next(lr_factor, powers) }
     }
 
-    /// Moves the rows of a correction by it, whichever the step meets: what is added to a slope moves a number as much as
-    /// that slope does, and plain descent may do so one after the other.
+    /// Moves the rows of a correction by it, whichever the step meets: what is added to a slope moves a number as much
+    /// as that slope does, and plain descent may do so one after the other.
     ///
     /// # Panics
     /// If this is a step of another optimizer.

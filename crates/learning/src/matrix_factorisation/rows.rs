@@ -92,7 +92,8 @@ impl LocalRows {
         self.steps.push((0, 0));
     }
 
-    /// Corrects the rows of some items, ascending, in every step; these are the items that the job is then said to move.
+    /// Corrects the rows of some items, ascending, in every step; these are the items that the job is then said to
+    /// move.
     pub fn correct(&mut self, items: &[u32], (table, corrections): (&[f32], &[f32]), dimensions: usize) {
         for &item in items {
             let slot = self.item(item, table, dimensions);

@@ -17,7 +17,8 @@ pub struct Description {
     pub has_losses: bool,
     /// Whether there are validation data, where the task's settings say that there may be.
     pub has_valid: bool,
-    /// Whether clients add the noise of [`LocalTraining::noise`](crate::trainer::LocalTraining::noise) to their updates.
+    /// Whether clients add the noise of [`LocalTraining::noise`](crate::trainer::LocalTraining::noise) to their
+    /// updates.
     pub has_noise: bool,
     /// Numbers that describe each client's user, as many and in the same order for all; none where users have no
     /// metadata.

@@ -59,9 +59,9 @@ pub trait Losses: Sync {
     }
 
     /// Replaces `gradient` by the mean gradient of the loss alone over a client's own examples at the model that it was
-    /// sent, as the mini-batches of the job's first epoch see them: neither clipped nor corrected, without proximal term
-    /// and decay. One number for each of the layout, zeros at statistics and at rows without slope. False where that is
-    /// not defined, as it is without examples.
+    /// sent, as the mini-batches of the job's first epoch see them: neither clipped nor corrected, without proximal
+    /// term and decay. One number for each of the layout, zeros at statistics and at rows without slope. False where
+    /// that is not defined, as it is without examples.
     fn gradient(&self, _job: &Job<'_>, _context: &Context<'_>, _worker: &mut Worker, _gradient: &mut Vec<f32>) -> bool {
         false
     }

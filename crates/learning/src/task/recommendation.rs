@@ -1,10 +1,10 @@
 //! Who will like what: rows of users and items, learned from ratings, judged by where test items stand in a ranking.
 //!
 //! # Definition
-//! A [`RowRecommender`] says what makes scores of rows. `items.weight` travels: as a table, of which an update has the rows that
-//! the job moved, or as a dense segment; so do the weights of networks, dense, before it. `users.weight` stays with
-//! clients: each keeps a row for every user of whom it has training ratings, one after the other by ascending user, and
-//! says nothing of it.
+//! A [`RowRecommender`] says what makes scores of rows. `items.weight` travels: as a table, of which an update has the
+//! rows that the job moved, or as a dense segment; so do the weights of networks, dense, before it. `users.weight`
+//! stays with clients: each keeps a row for every user of whom it has training ratings, one after the other by
+//! ascending user, and says nothing of it.
 //!
 //! A user whose training ratings are spread over several clients has a row at each. That of the client with most of
 //! them counts, of the first among equals: it is used for evaluation and written to files, and the client is the user's

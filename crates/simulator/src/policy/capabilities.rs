@@ -51,8 +51,8 @@ impl Bounds {
 /// The updates of a round, any subset of which the server may average and evaluate.
 ///
 /// # Definition
-/// A subset's model is that which a server that averages with `lr = 1` would have made of these updates alone, with their
-/// weights: those of the policy, or else of `[aggregation] weighting`. Its quality is the task's main measure on
+/// A subset's model is that which a server that averages with `lr = 1` would have made of these updates alone, with
+/// their weights: those of the policy, or else of `[aggregation] weighting`. Its quality is the task's main measure on
 /// validation data, or else on test data, negated where smaller is better. Of nobody's updates it is that of the model
 /// before the round.
 pub struct Subsets<'a> {

@@ -149,7 +149,7 @@ impl Oort {
             |(utility, last): (&f64, &u32)| utility.is_nan() || *utility >= 0.0 && (1..=*turn).contains(last);
         (0.0..=1.0).contains(epsilon)
             && latency.iter().all(|seconds| *seconds >= 0.0)
-            && utility.iter().zip(&*last).all(is_known)
+            && utility.iter().zip(last).all(is_known)
     }
 }
 

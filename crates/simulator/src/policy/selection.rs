@@ -4,12 +4,12 @@
 //! A selection is a list of clients, and reads and grows like a `Vec<ClientId>`. The other parts are empty unless the
 //! policy decides them.
 //!
-//! *Weights* are coefficients: of the updates that arrive, the model takes in `Σ weight·change`, which is not divided by
-//! anything, times the staleness weight of each. The server's rule takes the sum for the mean change, so that `average`
-//! multiplies it by its `lr`; `[aggregation] weighting` is not used. `[aggregation] normalise = true` divides by the sum
-//! of the weights, and leaves the model as it is where that is 0. The weight of an update that does not arrive is lost.
-//! A client that is in the list several times trains once, at its first place; its weights add up, and its work has to
-//! be the same each time.
+//! *Weights* are coefficients: of the updates that arrive, the model takes in `Σ weight·change`, which is not divided
+//! by anything, times the staleness weight of each. The server's rule takes the sum for the mean change, so that
+//! `average` multiplies it by its `lr`; `[aggregation] weighting` is not used. `[aggregation] normalise = true` divides
+//! by the sum of the weights, and leaves the model as it is where that is 0. The weight of an update that does not
+//! arrive is lost. A client that is in the list several times trains once, at its first place; its weights add up, and
+//! its work has to be the same each time.
 //!
 //! *Work* is whole epochs, in the place of `[training] epochs`: the compute phase takes `work/epochs` of its time, to
 //! the nearest nanosecond.

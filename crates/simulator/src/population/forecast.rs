@@ -1,8 +1,8 @@
 //! Availability forecasts: whether a client will be online throughout an interval, right with some probability.
 //!
 //! # Definition
-//! The answer to (client, from, to) is whether the device is available at every instant of `[from, to)`, which is so for
-//! an empty interval. With probability `1 − accuracy` the answer is the opposite, each question by itself. The same
+//! The answer to (client, from, to) is whether the device is available at every instant of `[from, to)`, which is so
+//! for an empty interval. With probability `1 − accuracy` the answer is the opposite, each question by itself. The same
 //! question has the same answer in every round and for every policy. A question beyond `now + horizon` is refused: it
 //! ends the run.
 //!
@@ -182,8 +182,8 @@ impl<'w> Forecaster<'w> {
     }
 }
 
-/// A bijection of 64-bit numbers in which every bit depends on every other: the finalizer of `SplitMix64` (G. L. Steele,
-/// D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+/// A bijection of 64-bit numbers in which every bit depends on every other: the finalizer of `SplitMix64` (G. L.
+/// Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 const fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

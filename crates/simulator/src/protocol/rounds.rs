@@ -13,11 +13,11 @@
 //! not count towards `take`, nor towards the `quorum`. A round that closes with fewer updates than its quorum is
 //! abandoned: the model stays as it was, and what was computed in it is wasted.
 //!
-//! *What policies decide.* A round has as many clients as the policy chooses: `cohort` (`ask`) is the usual size, `most`
-//! the largest. A policy that declares that its selection can be empty may hold a round without clients: it ends at once,
-//! without a new model, and is not abandoned; late updates that are there by then join the next round with clients.
-//! With `deadline_least` a policy may choose the deadline of each round, between that and `deadline`. Regret is defined
-//! for rounds of one size and deadline: `[regret]` is refused beside `most` and `deadline_least`.
+//! *What policies decide.* A round has as many clients as the policy chooses: `cohort` (`ask`) is the usual size,
+//! `most` the largest. A policy that declares that its selection can be empty may hold a round without clients: it ends
+//! at once, without a new model, and is not abandoned; late updates that are there by then join the next round with
+//! clients. With `deadline_least` a policy may choose the deadline of each round, between that and `deadline`. Regret
+//! is defined for rounds of one size and deadline: `[regret]` is refused beside `most` and `deadline_least`.
 //!
 //! # Example
 //! ```toml
@@ -87,8 +87,8 @@ pub struct DeadlineConfig {
     pub most: Option<usize>,
     /// The round closes this long after it opened, or earlier if all have arrived.
     pub deadline: Duration,
-    /// The shortest deadline that a policy may choose for a round, `deadline` being the longest; if left out, none may be
-    /// chosen.
+    /// The shortest deadline that a policy may choose for a round, `deadline` being the longest; if left out, none may
+    /// be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_least: Option<Duration>,
     /// Whether the round lasts until the deadline even if all have arrived.

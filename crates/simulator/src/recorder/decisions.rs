@@ -82,7 +82,9 @@ mod tests {
         assert_eq!(found, expected);
         decisions.clear();
         let deadline = Some(Span(1_500_000_000));
-        decisions.add(0, &Selection { deadline, ..Selection::default() });
+        let mut timed = selection(&[], &[], &[]);
+        timed.deadline = deadline;
+        decisions.add(0, &timed);
         assert_eq!(decisions.columns().collect::<Vec<_>>(), [("deadline_s".to_owned(), json!(1.5))]);
     }
 }

@@ -127,6 +127,7 @@ impl<W: Write> Packed<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fedgenie_core::state::State;
     use flate2::read::{GzDecoder, GzEncoder};
     use std::io::Read;
 

@@ -138,7 +138,8 @@ impl<'w> Learning<'w> {
     /// clients that have some, `client.K.c.TENSOR`, with the names and shapes of the model's file.
     pub fn memory_file(&self) -> Option<Vec<u8>> {
         let name = self.learner.algorithm.job.as_ref()?.remembers()?;
-        let (server, clients) = self.state.memory.tables()?;
+        let memory = &self.state.memory;
+        let server = memory.server()?;
         let nobody = PrivateTable::default();
         let of_model = |numbers: &[f32]| self.task.tensors(&[numbers], &PrivateView::of(&nobody));
         // What is no part of the model does not follow from its numbers.
@@ -151,7 +152,7 @@ impl<'w> Learning<'w> {
             tensors.map(one).collect::<Vec<_>>()
         };
         let mut tensors = named("server", server);
-        clients.for_each(|(client, numbers)| tensors.extend(named(&format!("client.{}", client.0), numbers)));
+        memory.clients().for_each(|(client, numbers)| tensors.extend(named(&format!("client.{}", client.0), numbers)));
         Some(to_safetensors(&tensors))
     }
 

@@ -114,8 +114,8 @@ pub(super) fn view<'a>(
     }
 }
 
-/// What answers a policy's questions about availability, if it declares that it asks any: of a server with these clients,
-/// or with all.
+/// What answers a policy's questions about availability, if it declares that it asks any: of a server with these
+/// clients, or with all.
 pub(super) fn forecaster<'w>(
     world: &'w World,
     policy: &dyn Policy,

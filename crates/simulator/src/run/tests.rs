@@ -83,6 +83,7 @@ pub fn world(base: &str, more: &str) -> World {
         clusters: None,
         ties: Ties::Fifo,
         aggregation: Default::default(),
+        algorithm: Default::default(),
         reward: None,
         meters: Vec::new(),
         hindsight: hindsight.map(|HindsightLines { utility, kappa, t_semi, size, every }| HindsightPlan {

@@ -91,7 +91,10 @@ fn questions_beyond_the_horizon_end_the_run() {
         let error = ended.unwrap_err();
         assert!(matches!(error, RunError::BadSelection { .. }), "{error:?}");
         let message = error.to_string();
-        assert!(message.starts_with("policy \"asking\", turn 1 in round 1: ") && message.contains(said), "{message}");
+        assert!(
+            message.starts_with("policy \"asking\", selection 1 in round 1: ") && message.contains(said),
+            "{message}"
+        );
         assert!(asking.answers.lock().unwrap()[0].is_err());
     }
 }

@@ -34,8 +34,9 @@ fn plain(protocol: &str) -> World {
     world_of(&format!("{FOUR}{protocol}"))
 }
 
-/// Draws clients with replacement, each with the probability 1/n of n: their shares times n, over the draws, are weights
-/// whose sum expects the average of all clients. The draws of turn t are the clients t − 1, t, t − 1 of n, from 0.
+/// Draws clients with replacement, each with the probability 1/n of n: their shares times n, over the draws, are
+/// weights whose sum expects the average of all clients. The draws of turn t are the clients t − 1, t, t − 1 of n, from
+/// 0.
 #[derive(Clone)]
 struct Unbiased;
 
@@ -66,9 +67,9 @@ impl Policy for Unbiased {
     }
 }
 
-/// Shares are 0.1 to 0.4, changes 2 to 8. Of all: 8/3·0.1·2 + 4/3·0.2·4 = 1.6, then 8/3·0.2·4 + 4/3·0.3·6. Over-selection
-/// takes the first of them. One by one: 4·0.1·2, then 4·0.2·4. Shares of servers are 1/3, 2/3 and 3/7, 4/7: the cloud's
-/// rounds are 0.3·8/3 + 0.7·136/21, then 0.3·4 + 0.7·164/21.
+/// Shares are 0.1 to 0.4, changes 2 to 8. Of all: 8/3·0.1·2 + 4/3·0.2·4 = 1.6, then 8/3·0.2·4 + 4/3·0.3·6.
+/// Over-selection takes the first of them. One by one: 4·0.1·2, then 4·0.2·4. Shares of servers are 1/3, 2/3 and 3/7,
+/// 4/7: the cloud's rounds are 0.3·8/3 + 0.7·136/21, then 0.3·4 + 0.7·164/21.
 #[test]
 fn an_unbiased_sampler_under_every_protocol() {
     let six = [6.0, 12.0];
@@ -216,9 +217,9 @@ impl Policy for Chooser {
     }
 }
 
-/// The first two clients move the model by 2 and 4, together by 10/3; the second one is closer to 10. Over-selection and
-/// one by one know the first alone. Of servers' models 2, 4 and 6, 8, the second ones are closer: 0.3·10/3 + 0.7·50/7,
-/// then 0.3·4 + 0.7·8 more.
+/// The first two clients move the model by 2 and 4, together by 10/3; the second one is closer to 10. Over-selection
+/// and one by one know the first alone. Of servers' models 2, 4 and 6, 8, the second ones are closer: 0.3·10/3 +
+/// 0.7·50/7, then 0.3·4 + 0.7·8 more.
 #[test]
 fn a_chooser_under_every_protocol() {
     let six = [6.0, 12.0];

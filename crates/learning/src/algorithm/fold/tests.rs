@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::algorithm::{AggregationConfig, ServerConfig, ServerOptimizer};
+use crate::layout::Segment;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 
 fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: &'a [f32]) -> Contribution<'a> {
@@ -150,7 +151,6 @@ fn identical_updates_are_returned_as_they_are() {
 
 /// Two dense numbers, one of a cluster, and a table of three rows of two.
 fn mixed() -> Layout {
-    use crate::layout::Segment;
     Layout::new(vec![
         Segment::dense("a", 1, Scope::Shared),
         Segment::dense("b", 1, Scope::Cluster),
@@ -218,4 +218,80 @@ fn rows_are_as_good_as_whole_tables() {
 #[should_panic(expected = "once for each job")]
 fn a_contribution_is_not_counted_twice() {
     federated_average(&mut [0.0], &[contribution(3, 1, &[0.0], &[1.0]), contribution(3, 1, &[0.0], &[1.0])]);
+}
+
+/// How coefficients are summed, of a dense model.
+fn coefficients(aging: Aging, normalise: bool, contributions: &[Contribution<'_>]) -> Vec<f32> {
+    let layout = Layout::dense(2, 2);
+    let fold = Fold {
+        layout: &layout,
+        cluster: 0,
+        weighting: Weighting::DataSize,
+        aging,
+        rows: RowDivisor::Selected,
+        normalise,
+        combine: None,
+    };
+    let mut global = vec![1.0, -1.0];
+    fold.changes(&mut global, contributions, 0, |_, parameters, changes| {
+        parameters.iter_mut().zip(changes).for_each(|(parameter, change)| *parameter += *change as f32);
+    });
+    global
+}
+
+/// Changes (2, 4) and (−1, 2), with weights 0.5 and −2 of their own, whatever their examples; the second one counts
+/// half for its age. The sum is 0.5·(2, 4) − 1·(−1, 2) = (2, 0); weights with age add up to −0.5, without to −1.5.
+#[test]
+fn weights_of_their_own_are_coefficients() {
+    let start = [1.0, 1.0];
+    let (first, second) = (contribution(0, 10, &start, &[3.0, 5.0]), contribution(1, 70, &start, &[0.0, 3.0]));
+    let both = [
+        Contribution { weight: Some(0.5), ..first },
+        Contribution { weight: Some(-2.0), staleness_weight: 0.5, ..second },
+    ];
+    for aging in [Aging::Relative, Aging::Discounting] {
+        assert_eq!(coefficients(aging, false, &both), [3.0, -1.0]);
+    }
+    assert_eq!(coefficients(Aging::Relative, true, &both), [1.0 - 4.0, -1.0]);
+    assert_eq!(coefficients(Aging::Discounting, true, &both), [(1.0 - 2.0 / 1.5) as f32, -1.0]);
+    let opposed = [Contribution { weight: Some(1.0), ..first }, Contribution { weight: Some(-1.0), ..second }];
+    assert_eq!(coefficients(Aging::Relative, false, &opposed), [4.0, 1.0]);
+    assert_eq!(coefficients(Aging::Relative, true, &opposed), [1.0, -1.0], "a sum of 0 divides nothing");
+    let nothing = [Contribution { weight: Some(0.0), ..first }];
+    assert_eq!(coefficients(Aging::Relative, false, &nothing), [1.0, -1.0]);
+}
+
+/// A row takes in the sum over those that moved it, and, normalised, is divided by the weights of all or of those.
+#[test]
+fn rows_take_in_weights_of_their_own() {
+    let layout = Layout::new(vec![Segment::table("rows", 3, 1, Scope::Shared)]);
+    let start = [0.0; 3];
+    let (zero, one) = ([4.0], [2.0, 8.0]);
+    let both = [
+        Contribution { rows: &[2], weight: Some(0.5), ..contribution(0, 10, &start, &zero) },
+        Contribution { rows: &[0, 2], weight: Some(1.5), ..contribution(1, 30, &start, &one) },
+    ];
+    let of = |rows, normalise| {
+        let (mut global, layout) = (vec![0.0_f32; 3], &layout);
+        let (weighting, aging) = (Weighting::Uniform, Aging::Relative);
+        let fold = Fold { layout, cluster: 0, weighting, aging, rows, normalise, combine: None };
+        fold.changes(&mut global, &both, 0, |_, parameters, changes| parameters[0] += changes[0] as f32);
+        global
+    };
+    assert_eq!(of(RowDivisor::Selected, false), [3.0, 0.0, 14.0]);
+    assert_eq!(of(RowDivisor::Touched, false), [3.0, 0.0, 14.0]);
+    assert_eq!(of(RowDivisor::Selected, true), [1.5, 0.0, 7.0]);
+    assert_eq!(of(RowDivisor::Touched, true), [2.0, 0.0, 7.0]);
+}
+
+#[test]
+#[should_panic(expected = "all have a weight of their own, or none")]
+fn weights_of_their_own_are_not_mixed() {
+    let start = [1.0, 1.0];
+    let plain = contribution(1, 1, &start, &start);
+    coefficients(
+        Aging::Relative,
+        false,
+        &[Contribution { weight: Some(1.0), ..contribution(0, 1, &start, &start) }, plain],
+    );
 }

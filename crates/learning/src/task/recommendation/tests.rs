@@ -1,5 +1,6 @@
 //! Bytes against updates, homes by hand, and rows that come from where they should.
 
+mod algorithms;
 mod models;
 
 use super::*;
