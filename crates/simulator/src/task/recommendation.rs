@@ -66,7 +66,7 @@ mod given;
 pub use fedgenie_learning::task::recommendation::recommenders::CATALOGUE as MODELS;
 pub use given::MissingTriplets;
 
-use super::{DataCache, Material, Task, TaskError, TaskSettings};
+use super::{About, DataCache, Material, Task, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
@@ -253,7 +253,7 @@ impl Config {
 
     /// What is of rows of a table is refused where all tensors travel whole.
     fn check_rows(&self) -> Result<(), Complaint> {
-        if !self.model.as_settings().is_whole() {
+        if self.model.as_settings().rows().is_some() {
             return Ok(());
         }
         let kind = self.model.kind();
@@ -271,8 +271,12 @@ impl Config {
 }
 
 impl TaskSettings for Config {
-    fn name(&self) -> &'static str {
-        "recommendation"
+    fn about(&self) -> About {
+        About {
+            charges_evaluation: self.charge_evaluation,
+            counts_clients: self.partition.is_by_user(),
+            ..About::training("recommendation")
+        }
     }
 
     fn measures(&self) -> Measures {
@@ -283,18 +287,6 @@ impl TaskSettings for Config {
         };
         let model = self.model.as_settings();
         model.measures(&self.settings(), &self.quality, has_valid).unwrap_or_default()
-    }
-
-    fn trains(&self) -> bool {
-        true
-    }
-
-    fn charges_evaluation(&self) -> bool {
-        self.charge_evaluation
-    }
-
-    fn counts_clients(&self) -> bool {
-        self.partition.is_by_user()
     }
 
     fn partition(&self) -> Option<&PartitionConfig> {

@@ -149,10 +149,6 @@ impl RecommenderSettings for Config {
         check("disentangle", disentangle, 0.0..=most, "0 or a positive number of single precision").map(|_| ())
     }
 
-    fn is_whole(&self) -> bool {
-        true
-    }
-
     fn measures(&self, settings: &Settings, quality: &str, has_valid: bool) -> Option<Measures> {
         multimodal::Settings::measures(&settings.cutoffs, quality, has_valid)
     }
