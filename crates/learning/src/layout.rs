@@ -8,7 +8,7 @@
 //! A segment is *shared*, the same for everybody, or there is one for each *cluster* of edge servers. The vector holds
 //! one of each: what a client is sent. A run keeps a vector for each cluster, whose shared segments are equal.
 //!
-//! What a client keeps to itself is no part of this vector: see [`crate::task::Task::private_len`].
+//! What a client keeps to itself is no part of this vector: see [`crate::task::PrivateState`].
 //!
 //! # Example
 //! ```

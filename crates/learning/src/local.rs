@@ -3,10 +3,10 @@
 //! # Definition
 //! In each epoch a job puts its examples in a fresh random order and steps on mini-batches: consecutive pieces of that
 //! order, of which the last one of an epoch may be smaller. It ends after a number of epochs, or of steps, or at the
-//! first loss that is not finite. A [`Stepper`] makes the steps, and tells the losses of the first epoch, each batch as
+//! first loss that is not finite. A `Stepper` makes the steps, and tells the losses of the first epoch, each batch as
 //! seen before its step.
 //!
-//! Where a batch holds all examples, a [`Course`] may leave them in their own order.
+//! Where a batch holds all examples, a `Course` may leave them in their own order.
 //!
 //! # Determinism
 //! One stream, consumed epoch by epoch. Losses are added up in `f64`, in the order in which they are met.

@@ -45,7 +45,7 @@ pub struct Evaluated {
 }
 
 /// The bytes are those of the scenario.
-fn exchange_metrics(at_bytes: &mut Vec<(u64, Option<Named>)>, state: &mut State<'_>) {
+fn exchange_metrics(at_bytes: &mut [(u64, Option<Named>)], state: &mut State<'_>) {
     at_bytes.iter_mut().for_each(|(_, metrics)| state.field(metrics));
 }
 

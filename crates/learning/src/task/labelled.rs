@@ -3,7 +3,7 @@
 //! # Definition
 //! All parameters of the model travel, both ways; clients keep nothing. Where edge servers have cluster models, the
 //! model is one whose scores are sums of a shared network and of the cluster's, or one for each cluster. Measures:
-//! [`LOSS`], [`ACCURACY`] where there are classes, and what the scenario adds. A client's own data are its training
+//! `loss`, `accuracy` where there are classes, and what the scenario adds. A client's own data are its training
 //! examples, an edge server's those of its clients. Validation data are training rows that nobody trains on.
 //!
 //! Test examples are divided among servers as [`test_split`] says.

@@ -1,5 +1,5 @@
 //! Optional parts of a task. A task that has one hands itself out as it; without it, the rest goes on as the part's
-//! accessor in [`Task`](super::Task) says.
+//! accessor in [`Task`] says.
 //!
 //! | part | implement it if |
 //! |---|---|
