@@ -1,5 +1,5 @@
-//! `[algorithm]` through the whole program: every job with every combination and every step, under every protocol, saved
-//! after every round; bytes; what is refused, and where.
+//! `[algorithm]` through the whole program: every job with every combination and every step, under every protocol,
+//! saved after every round; bytes; what is refused, and where.
 
 use super::checkpoints::{NINE, assert_kept, protocols};
 use super::support::{DEVICES, SCENARIO, Workplace, changed, line_of};

@@ -20,8 +20,8 @@
 //! stays with the old model.
 //!
 //! The server's `average` is `w ← w + Δ`. If all updates are fresh, `v_k = w`, and by `data-size` this is
-//! `Σ_k p_k w_k`. Other servers take Δ for the negative gradient of an optimizer: [`ServerOptimizer`](super::ServerOptimizer). Without any
-//! weight the model, and what the server remembers, are unchanged.
+//! `Σ_k p_k w_k`. Other servers take Δ for the negative gradient of an optimizer: [`super::ServerOptimizer`]. Without
+//! any weight the model, and what the server remembers, are unchanged.
 //!
 //! Of a table, a contribution has the rows that its client moved; its change of the others is 0. By `rows = "selected"`
 //! the change of a row is divided by the weights of all contributions, as any other parameter's; by `"touched"`, by the

@@ -11,6 +11,10 @@ pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
         ("section", "aggregation") => algorithm::fold::DOCUMENTED,
         ("section", "algorithm") => algorithm::DOCUMENTED,
         ("value", "split") => split::DOCUMENTED,
+        ("section", name) if name.starts_with("algorithm.") => {
+            let entry = algorithm::CATALOGUE.entry(name.trim_start_matches("algorithm."))?;
+            entry.source
+        }
         _ => {
             let found = DEFINITIONS.iter().find(|(known, _)| known.split_once('/') == Some((kind, name)));
             return found.map(|(_, text)| format!("{}\n", text.trim()));
@@ -106,9 +110,9 @@ ids. What a group does not say of its own is the population's.
 A job makes `epochs` passes over the client's examples in mini-batches of `batch`, in an order drawn for each pass,
 or so many `steps`. A policy may choose between 1 and `most_epochs` for each job: the compute phase takes the chosen
 share of `epochs` of its time, to the nearest nanosecond, under laws and under devices. What clients do for probes, and
-what regret compares, is of the usual work. In each step the gradient `g` of the mean loss of a batch, plus `proximal`·(w − w_sent), is
-scaled down to the norm `clip` if it is longer, and the `optimizer` moves the weights with the learning rate that
-`schedule` gives the round.
+what regret compares, is of the usual work. In each step the gradient `g` of the mean loss of a batch is scaled down
+to the norm `clip` if it is longer; `proximal`·(w − w_sent) is added, and the `optimizer` moves the weights with the
+learning rate that `schedule` gives the round.
 ",
     ),
     (

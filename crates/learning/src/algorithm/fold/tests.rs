@@ -253,7 +253,7 @@ fn weights_of_their_own_are_coefficients() {
         assert_eq!(coefficients(aging, false, &both), [3.0, -1.0]);
     }
     assert_eq!(coefficients(Aging::Relative, true, &both), [1.0 - 4.0, -1.0]);
-    assert_eq!(coefficients(Aging::Discounting, true, &both), [(1.0 - 2.0 / 1.5) as f32, -1.0]);
+    assert_eq!(coefficients(Aging::Discounting, true, &both), [1.0 + (-2.0_f64 / 1.5) as f32, -1.0]);
     let opposed = [Contribution { weight: Some(1.0), ..first }, Contribution { weight: Some(-1.0), ..second }];
     assert_eq!(coefficients(Aging::Relative, false, &opposed), [4.0, 1.0]);
     assert_eq!(coefficients(Aging::Relative, true, &opposed), [1.0, -1.0], "a sum of 0 divides nothing");

@@ -40,7 +40,7 @@ fn rows_for_validation_belong_to_nobody() {
         let streams = Streams::new(seed);
         let SetAside { train, valid } = SetAside::draw(60, 0.29, &streams).unwrap();
         assert_eq!((train.len(), valid.len()), (43, 17));
-        let task = dealt("examples = 70\nvalidation = 0.29\npartition = \"iid\"", 4, seed).unwrap();
+        let task = dealt("examples = 70\nvalidation = 0.29\npartition = { iid = {} }", 4, seed).unwrap();
         let task = task.downcast::<Labelled>().unwrap();
         assert_eq!(held(task), train);
         let plain = PartitionConfig::default();
