@@ -41,45 +41,61 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A task's part of a scenario. What a task does not declare, it has not: by default nothing is learned.
-pub trait TaskSettings: std::fmt::Debug + Send + Sync {
+/// What is known of a task from its keys alone. What a task does not declare, it has not: by default nothing is learned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct About {
     /// What it is called in messages: as scenarios call it.
-    fn name(&self) -> &'static str {
-        "a task of one's own"
+    pub name: &'static str,
+    /// Whether clients train, so that the scenario has to say how.
+    pub trains: bool,
+    /// Whether anything is measured on a client's own data, so that clients can be evaluated.
+    pub measures_clients: bool,
+    /// Whether an evaluation of a round costs what it would if clients made it: all with training examples download the
+    /// model, make an inference pass and answer with a number, and the next round begins when the slowest has answered.
+    pub charges_evaluation: bool,
+    /// Whether the data say how many clients there are, so that the scenario need not.
+    pub counts_clients: bool,
+    /// Whether clients have as many examples as the population declares, whatever the partition.
+    pub has_declared_sizes: bool,
+    /// Bytes of the model each way, where there is none.
+    pub payload_bytes: u64,
+    /// When data move from edge server to edge server, if they do.
+    pub drift: Option<Drift>,
+}
+
+impl Default for About {
+    fn default() -> Self {
+        Self {
+            name: "a task of one's own",
+            trains: false,
+            measures_clients: true,
+            charges_evaluation: false,
+            counts_clients: false,
+            has_declared_sizes: false,
+            payload_bytes: 0,
+            drift: None,
+        }
     }
+}
+
+impl About {
+    /// A task whose clients train.
+    pub fn training(name: &'static str) -> Self {
+        Self { name, trains: true, ..Self::default() }
+    }
+}
+
+/// A task's part of a scenario.
+pub trait TaskSettings: std::fmt::Debug + Send + Sync {
+    /// What is known from the keys alone.
+    fn about(&self) -> About;
 
     /// What is measured; nothing where nothing is learned.
     fn measures(&self) -> Measures {
         Measures::default()
     }
 
-    /// Whether anything is measured on a client's own data, so that clients can be evaluated.
-    fn measures_clients(&self) -> bool {
-        true
-    }
-
-    /// Whether an evaluation of a round costs what it would if clients made it: all with training examples download the
-    /// model, make an inference pass and answer with a number, and the next round begins when the slowest has answered.
-    fn charges_evaluation(&self) -> bool {
-        false
-    }
-
-    /// Whether clients train, so that the scenario has to say how.
-    fn trains(&self) -> bool {
-        false
-    }
-
-    /// Whether the data say how many clients there are, so that the scenario need not.
-    fn counts_clients(&self) -> bool {
-        false
-    }
-
-    /// Bytes of the model each way, where there is none.
-    fn payload_bytes(&self) -> u64 {
-        0
-    }
-
-    /// How training examples go to clients, for a task that trains.
+    /// How training examples go to clients, for a task whose rows are dealt.
     fn partition(&self) -> Option<&PartitionConfig> {
         None
     }
@@ -87,16 +103,6 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
     /// The same, to be changed.
     fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
         None
-    }
-
-    /// When data move from edge server to edge server, if they do.
-    fn drift(&self) -> Option<Drift> {
-        None
-    }
-
-    /// Whether clients have as many examples as the population declares; those of a partition may.
-    fn has_declared_sizes(&self) -> bool {
-        self.partition().is_some_and(PartitionConfig::is_declared)
     }
 
     /// Makes file names relative to `base`, the folder of the scenario, or to `data`, the folder given by the user; the
@@ -276,7 +282,7 @@ mod tests {
             };
             let table: toml::Table = format!("[{}]\n{more}\n", entry.name).parse().unwrap();
             let config: TaskConfig = table.try_into().unwrap();
-            assert_eq!((config.kind(), config.into_settings().name()), (entry.name, entry.name));
+            assert_eq!((config.kind(), config.into_settings().about().name), (entry.name, entry.name));
         }
     }
 }
