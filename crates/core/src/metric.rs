@@ -11,8 +11,8 @@
 //! | `server_M_S` | each edge server's test data, or its clients' data where test data are not dealt to servers; `S` is a statistic over servers |
 //! | `M` | no data: a measure of the model alone |
 //!
-//! A metric is known by its [`MetricId`]. Its name is a text for scenarios, files and people: [`named`] finds the metric
-//! that a user names, [`Names`] those of a result folder.
+//! A metric is known by its [`MetricId`]. Its name is a text for scenarios, files and people: [`named`] finds the
+//! metric that a user names, [`Names`] those of a result folder.
 
 mod id;
 mod statistic;

@@ -4,8 +4,8 @@
 //! A user's *candidates* are all items but the excluded ones (what the user is known to have rated). They are ordered
 //! by falling score. Of `N` candidates `R` are relevant; `h` of these are among the first `k`.
 //!
-//! Their metrics are files of [`metric`](crate::metric): [`AUC`] of the whole ranking, then [`HR`], [`NDCG`], [`RECALL`],
-//! [`PRECISION`] and [`f1_at`] for each cutoff `k`.
+//! Their metrics are files of [`metric`](crate::metric): [`AUC`] of the whole ranking, then [`HR`], [`NDCG`],
+//! [`RECALL`], [`PRECISION`] and [`f1_at`] for each cutoff `k`.
 //!
 //! Where scores are equal, the order is not defined by the model. Every metric is therefore its *expectation* over
 //! uniformly random orders of candidates with equal scores, in closed form: of `e` candidates with the same score, `r`

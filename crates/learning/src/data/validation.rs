@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! Of `n` training rows, `⌊share·n⌋` are drawn without replacement, each set of that size being equally likely, and set
-//! aside before the rest is spread over clients. A product within a part in 10⁹ of a whole number is that number: of 100
-//! rows a share of 0.29 sets 29 aside.
+//! aside before the rest is spread over clients. A product within a part in 10⁹ of a whole number is that number: of
+//! 100 rows a share of 0.29 sets 29 aside.
 //!
 //! # Determinism
 //! Stream (Example, 0, 22): the numbers of the rows are shuffled, the first of them are for validation.

@@ -1,9 +1,9 @@
 //! F1 score, the plain mean over classes (macro F1).
 //!
 //! # Definition
-//! Of class `c`, `F1_c = 2·TP / (2·TP + FP + FN)`: TP examples of the class that are predicted as it, FP others that are
-//! predicted as it, FN examples of it that are not. The metric is the mean over the classes that some example has or is
-//! predicted as. The predicted class has the largest score, the smallest class on ties. NaN without examples.
+//! Of class `c`, `F1_c = 2·TP / (2·TP + FP + FN)`: TP examples of the class that are predicted as it, FP others that
+//! are predicted as it, FN examples of it that are not. The metric is the mean over the classes that some example has
+//! or is predicted as. The predicted class has the largest score, the smallest class on ties. NaN without examples.
 //!
 //! # Source
 //! Y. Yang, X. Liu, "A re-examination of text categorization methods", SIGIR 1999 (macro-averaged F1), over the same

@@ -1,8 +1,9 @@
 //! Precision at a cutoff.
 //!
 //! # Definition
-//! Of one user: `h / k`: `h` of the first `k` candidates are relevant; also where there are fewer than `k`. The metric is the mean over
-//! the users with a relevant and an irrelevant candidate, in expectation over the order of equal scores, see `ranking`.
+//! Of one user: `h / k`: `h` of the first `k` candidates are relevant; also where there are fewer than `k`. The metric
+//! is the mean over the users with a relevant and an irrelevant candidate, in expectation over the order of equal
+//! scores, see `ranking`.
 
 use super::{Definition, Formula};
 use fedgenie_core::metric::Measure;

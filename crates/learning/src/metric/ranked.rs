@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! Candidates are ordered by falling score. Where scores are equal, a metric is its expectation over uniformly random
-//! orders of these: of `e` candidates with the same score, `r` of them relevant, of which `j` places are among the first
-//! `k`, `j·r/e` are expected hits, and none is a hit with probability `C(e − r, j) / C(e, j)`.
+//! orders of these: of `e` candidates with the same score, `r` of them relevant, of which `j` places are among the
+//! first `k`, `j·r/e` are expected hits, and none is a hit with probability `C(e − r, j) / C(e, j)`.
 
 /// Candidates of one score, some of which are relevant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

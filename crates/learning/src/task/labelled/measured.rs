@@ -1,4 +1,4 @@
-//! What is measured of labelled rows.
+//! Measures of labelled rows.
 
 use super::Labelled;
 use crate::metric::Definition;
@@ -8,8 +8,8 @@ use crate::model::{Batch, Evaluation, outputs};
 use fedgenie_core::metric::Measures;
 
 impl Labelled {
-    /// The metrics where examples have classes, or numbers, in the order of the values; `more` are those that a scenario
-    /// adds.
+    /// The metrics where examples have classes, or numbers, in the order of the values; `more` are those that a
+    /// scenario adds.
     pub(super) fn metrics(classifies: bool, more: &[&'static Definition]) -> Vec<&'static Definition> {
         let mut metrics = vec![&LOSS];
         if classifies {

@@ -2,9 +2,9 @@
 //! well the proxy ranks clients.
 //!
 //! # Definition
-//! The metrics of items ([`OF_ITEMS`]) are not there where the whole table travels up: then nobody knows which rows were
-//! moved. `test_participant_M` is measure `M` of [`ranking`](crate::ranking) on test data, over users whose home has
-//! trained; NaN before anybody has. [`PROXY_RANK_CORRELATION`] is there where the model has a proxy.
+//! The metrics of items ([`OF_ITEMS`]) are not there where the whole table travels up: then nobody knows which rows
+//! were moved. `test_participant_M` is measure `M` of [`ranking`](crate::ranking) on test data, over users whose home
+//! has trained; NaN before anybody has. [`PROXY_RANK_CORRELATION`] is there where the model has a proxy.
 
 use super::{Recommendation, Sent, Settings};
 use crate::metric::item_staleness::ITEM_STALENESS;
