@@ -5,10 +5,10 @@ mod read;
 pub(super) use read::read_metrics;
 
 use super::asked::Asked;
-use super::ended::{Ended, Named};
+use super::ended::Ended;
 use super::estimates::{Horizons, differences, estimates, median_differences, medians_of, untils};
 use super::heavy::MedianOf;
-use super::measured::{by_name, cluster_numbers};
+use super::measured::{Named, by_name, cluster_numbers};
 use super::until::{BySeed, Until};
 use super::watch::{CONVERGENCE, Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Incomplete, Reached, RunId};
