@@ -3,13 +3,13 @@
 use fedgenie::config::Complaint;
 use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, Overrides, Threads, table};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{BuildContext, Feedback, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{BuildContext, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::report::write_with_records;
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use std::path::Path;
 
 /// Selects the clients that answered fastest the last time; those never asked come first.
+#[derive(Stateful)]
 struct Fastest {
     seconds: Vec<f64>,
 }
@@ -20,19 +20,13 @@ impl Fastest {
     }
 }
 
-impl Stateful for Fastest {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.seconds);
-    }
-}
-
 impl Policy for Fastest {
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,
         _view: &ServerView<'_>,
         _rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(ask.available.list());
         selection.sort_by(|one, other| self.seconds[one.index()].total_cmp(&self.seconds[other.index()]));

@@ -8,10 +8,9 @@
 //!
 //! ```
 //! use fedgenie::experiment::{Experiment, Threads, table};
-//! use fedgenie::id::ClientId;
-//! use fedgenie::policy::{Policy, PolicyRng, SelectionRequest, ServerView};
+//! use fedgenie::policy::{Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 //! use fedgenie::scenario::tree;
-//! use fedgenie::state::{State, Stateful};
+//! use fedgenie::state::Stateful;
 //! use std::path::Path;
 //!
 //! const SCENARIO: &str = r#"
@@ -32,13 +31,9 @@
 //!     [policy.random]
 //! "#;
 //!
-//! /// Selects those with the most data.
+//! /// Selects those with the most data. It remembers nothing from selection to selection.
+//! #[derive(Stateful)]
 //! struct Largest;
-//!
-//! impl Stateful for Largest {
-//!     // It remembers nothing from selection to selection.
-//!     fn exchange(&mut self, _: &mut State<'_>) {}
-//! }
 //!
 //! impl Policy for Largest {
 //!     fn select(
@@ -46,7 +41,7 @@
 //!         ask: &SelectionRequest<'_>,
 //!         view: &ServerView<'_>,
 //!         _: &mut PolicyRng<'_>,
-//!         selection: &mut Vec<ClientId>,
+//!         selection: &mut Selection,
 //!     ) {
 //!         selection.extend(ask.available.list());
 //!         selection.sort_by_key(|client| std::cmp::Reverse(view.data_sizes[client.index()]));
@@ -77,18 +72,25 @@
 //! | write a rule of clusters | [`clusters::ClusterPolicy`], `Experiment::set_clusters` |
 //! | play a run round by round | [`world::World`], [`run::Run`], [`recorder::Sink`] |
 //! | compute rewards, genies, regret | [`oracle`] |
-//! | train models | [`trainer`], [`model`], [`aggregate`] |
+//! | train models | [`trainer`], [`model`], [`algorithm`], [`learned`] |
 
 pub use fedgenie_core::{
-    catalogue, config, id, kernel, law, limits, math, metric, oracle, record, rng, state, text, time, units,
+    catalogue, config, id, kernel, law, limits, math, metric, oracle, record, rng, text, time, units,
 };
 pub use fedgenie_experiment::{error, experiment, scenario};
 pub use fedgenie_learning::metric as formulas;
 pub use fedgenie_learning::{
-    aggregate, data, dense, lanes, layout, matrix_factorisation, model, ranking, ratings, trainer,
+    algorithm, data, dense, lanes, layout, learned, matrix_factorisation, model, ranking, ratings, trainer,
 };
 #[cfg(feature = "report")]
 pub use fedgenie_report as report;
 pub use fedgenie_simulator::{clusters, metrics, policy, population, protocol, recorder, run, task, world};
 #[cfg(feature = "validation")]
 pub use fedgenie_validation as validation;
+
+/// Saving and loading what components remember.
+pub mod state {
+    pub use fedgenie_core::state::*;
+    // In place of the derive of `fedgenie_core`: what it writes names this crate.
+    pub use fedgenie_derive::StatefulOfFacade as Stateful;
+}

@@ -3,14 +3,12 @@
 use super::support::{SETTINGS, world};
 use fedgenie::data::{Dataset, Shape, Targets};
 use fedgenie::id::{ClientId, JobNumber, Round};
-use fedgenie::matrix_factorisation::{
-    BprTraining, Job, Moves, Negatives, Outcome, RowOptimizer, RowRegularisation, Worker,
-};
+use fedgenie::matrix_factorisation::{BprTraining, Job, Moves, Negatives, Outcome, RowRegularisation, Worker};
 use fedgenie::model::families::{MlpActivation, lenet5, mlp, resnet18, simple_cnn};
 use fedgenie::model::{Batch, LinearRegression, Model, Scratch, SoftmaxRegression};
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::run::{Evaluations, Run, RunSettings};
-use fedgenie::trainer::{Length, LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
+use fedgenie::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Trainer, TrainingJob, Update};
 use ndarray::Array2;
 
 const SHAPE: Shape = Shape { channels: 2, height: 16, width: 16 };
@@ -134,7 +132,7 @@ fn steps_on_rows_do_not_allocate() {
                     dimensions: D,
                     length: Length::Steps(steps),
                     batch: 7,
-                    optimizer: RowOptimizer::new(&config).unwrap(),
+                    optimizer: Optimizer::new(&config).unwrap(),
                     extra,
                     moves: Moves::Touched,
                 };
@@ -145,6 +143,7 @@ fn steps_on_rows_do_not_allocate() {
                     ends: &[25, 40],
                     negatives: Negatives::Drawn,
                     lr_factor: 1.0,
+                    correction: None,
                     order: streams.stream(Purpose::BatchOrder, 0, 1),
                     draws: streams.stream(Purpose::TrainingNoise, 0, 1),
                 };

@@ -601,8 +601,9 @@ fn resuming_another_scenario() {
     let summary = place.text("out/summary.json");
     place.write(SCENARIO, changed(GOOD, "rounds = 3", "rounds = 4"));
     let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet", "--resume"]);
-    let parts = ["choose a new folder, --resume to continue the same one, or --overwrite"];
+    let parts = ["choose a new folder, or --overwrite; more seeds are written into the scenario.toml that lies there"];
     assert_refusal(&answer, "out holds another experiment (", &parts);
+    let parts = ["choose a new folder, --resume to continue the same one, or --overwrite"];
     // Without --resume nothing is deleted either, the same experiment or another.
     let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
     assert_refusal(&answer, "out holds another experiment (", &parts);

@@ -58,12 +58,15 @@ fn a_repeated_client() {
 
 #[test]
 fn nobody() {
-    refused(&[&[0, 1], &[1, 2], &[]], "selected 0 clients; expected between 1 and 2");
+    refused(&[&[0, 1], &[1, 2], &[]], "selected 0 clients; expected between 1 and 2: select more of those available");
 }
 
 #[test]
 fn too_many() {
-    refused(&[&[0, 1], &[1, 2], &[0, 1, 2]], "selected 3 clients; expected between 1 and 2");
+    refused(
+        &[&[0, 1], &[1, 2], &[0, 1, 2]],
+        "selected 3 clients; expected between 1 and 2: leave out client 2 and those after it, or raise the protocol's most",
+    );
 }
 
 #[test]

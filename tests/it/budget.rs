@@ -605,5 +605,5 @@ fn a_policy_chooses_no_fewer_than_the_least() {
     );
     run.step().unwrap();
     let Err(RunError::BadSelection { what, .. }) = run.step() else { panic!("one is too few") };
-    assert_eq!(what, "selected 1 clients; expected between 2 and 3");
+    assert_eq!(what, "selected 1 clients; expected between 2 and 3: select more of those available");
 }

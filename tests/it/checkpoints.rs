@@ -139,7 +139,8 @@ struct Left {
     rounds: Vec<Value>,
     digests: [String; 2],
     counts: Vec<u32>,
-    model: Option<Vec<u8>>,
+    /// The model's file, and that of what the algorithm remembers.
+    model: [Option<Vec<u8>>; 2],
     ending: String,
 }
 
@@ -170,7 +171,7 @@ pub fn assert_kept(text: &str) -> usize {
         };
         let end = |run: Run<'_>, told: Told| {
             let digests = [run.digests().timeline.hex(), run.digests().model.hex()];
-            let (counts, model) = (run.counts().to_vec(), run.model_file());
+            let (counts, model) = (run.counts().to_vec(), [run.model_file(), run.memory_file()]);
             let (regret, participation) = (run.regret(), *run.participation());
             let ending = format!("{regret:?} {participation:?} {:?}", run.finish().unwrap());
             Left { rounds: told.lock().unwrap().clone(), digests, counts, model, ending }

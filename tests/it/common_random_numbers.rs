@@ -1,9 +1,9 @@
 //! Policies of one scenario meet the same world, and none of them changes what another one meets.
 
 use super::support::{Workplace, changed, play, world};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie::policy::{Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::StreamRng;
+use fedgenie::state::Stateful;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -126,12 +126,10 @@ fn a_later_seed_or_a_longer_run_changes_nothing_before() {
 }
 
 /// Chooses the clients in turn, and throws away some random numbers in every round.
+#[derive(Stateful)]
 struct Wasteful {
+    #[state(skip = "from the test")]
     draws: u32,
-}
-
-impl fedgenie::state::Stateful for Wasteful {
-    fn exchange(&mut self, _: &mut fedgenie::state::State<'_>) {}
 }
 
 impl Policy for Wasteful {
@@ -147,7 +145,7 @@ impl Policy for Wasteful {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         for _ in 0..self.draws {
             rng.policy.uniform();

@@ -7,8 +7,8 @@ mod rpfl;
 use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round, Turn};
 use fedgenie::policy::{
-    BuildContext, DeclaredDevice, Devices, EdgeAccuracy, Explanation, Feedback, JobReport, Policy, PolicyConfig,
-    PolicyRng, Probe, RoundReport, SelectionRequest, ServerView, TrainingReport, Waited,
+    Bounds, BuildContext, DeclaredDevice, Devices, EdgeAccuracy, Explanation, Feedback, JobReport, Policy,
+    PolicyConfig, PolicyRng, Probe, RoundReport, Selection, SelectionRequest, ServerView, TrainingReport, Waited,
 };
 use fedgenie::record::{Outcome, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -216,6 +216,7 @@ impl Asked {
             among: clients as usize,
             cohort: 2,
             take: 2,
+            bounds: Bounds::of_size(2),
             data_sizes: &sizes,
             in_rounds: true,
             trains: true,
@@ -242,6 +243,7 @@ impl Asked {
             round: Round(self.round),
             now: VirtualTime::START,
             cohort: 2,
+            most: 2,
             take: 2,
             available: self.everyone.as_slice().into(),
         };
@@ -255,6 +257,9 @@ impl Asked {
             gains: None,
             genie: None,
             foreseen: None,
+            layout: None,
+            bounds: None,
+            forecaster: None,
         };
         let probe = self.policy.probe(&ask, &view, &mut policy);
         let probed: Vec<(ClientId, f64)> = match probe {
@@ -264,7 +269,7 @@ impl Asked {
             _ => Vec::new(),
         };
         view.probed = &probed;
-        let mut selection = Vec::new();
+        let mut selection = Selection::default();
         let mut rng = PolicyRng { policy: &mut policy, solver: &mut solver };
         self.policy.select(&ask, &view, &mut rng, &mut selection);
         for &client in &selection {

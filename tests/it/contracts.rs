@@ -3,6 +3,7 @@
 mod additive;
 mod assignments;
 mod clusters;
+mod decisions;
 mod graphs;
 mod proxies;
 mod refused;

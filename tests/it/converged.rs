@@ -2,11 +2,10 @@
 //! computing costs in jobs and in probes.
 
 use super::support::{PLAIN, SCENARIO, SETTINGS, Seen, Workplace, changed, line_of, world};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{Answers, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie::policy::{Answers, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::StreamRng;
 use fedgenie::run::{Accounts, Run};
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use serde_json::{Value, json};
 
 /// Rounds of 4 s, in each of which two clients move 1,000 B each way and compute for 2 s. The metric is the value of
@@ -120,15 +119,11 @@ fn what_cannot_be_judged_is_refused() {
 // ---------------------------------------------------------------------------------------------- computing
 
 /// Asks everybody before each selection, and chooses the first ones.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Stateful)]
 enum Asking {
     Nothing,
     Losses,
     Training,
-}
-
-impl Stateful for Asking {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for Asking {
@@ -150,7 +145,7 @@ impl Policy for Asking {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(&ask.available.list()[..ask.cohort]);
     }

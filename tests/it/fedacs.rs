@@ -5,8 +5,8 @@ use fedgenie::experiment::Experiment;
 use fedgenie::id::{ClientId, Round, Turn};
 use fedgenie::metric::{Measures, MetricId, Place};
 use fedgenie::policy::{
-    BuildContext, DeclaredDevice, Devices, Feedback, JobReport, PolicyConfig, PolicyRng, PolicySource, RoundReport,
-    SelectionRequest, ServerView, Waited,
+    Bounds, BuildContext, DeclaredDevice, Devices, Feedback, JobReport, PolicyConfig, PolicyRng, PolicySource,
+    RoundReport, Selection, SelectionRequest, ServerView, Waited,
 };
 use fedgenie::record::{Outcome, Record};
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -370,6 +370,7 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
         among: 6,
         cohort: 6,
         take: 6,
+        bounds: Bounds::of_size(6),
         data_sizes: &sizes,
         in_rounds: true,
         trains: false,
@@ -385,7 +386,8 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
     for (&cohort, round) in cohorts.iter().zip(1..) {
         let (turn, round) = (Turn(round), Round(round));
         let available = everyone.as_slice().into();
-        let ask = SelectionRequest { turn, round, now: VirtualTime::START, cohort, take: cohort, available };
+        let ask =
+            SelectionRequest { turn, round, now: VirtualTime::START, cohort, most: cohort, take: cohort, available };
         let view = ServerView {
             data_sizes: &sizes,
             shares: &[1.0 / 6.0; 6],
@@ -396,8 +398,11 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
             gains: None,
             genie: None,
             foreseen: None,
+            layout: None,
+            bounds: None,
+            forecaster: None,
         };
-        let (mut one, mut other, mut selected) = (stream(turn.0), stream(turn.0), Vec::new());
+        let (mut one, mut other, mut selected) = (stream(turn.0), stream(turn.0), Selection::default());
         policy.select(&ask, &view, &mut PolicyRng { policy: &mut one, solver: &mut other }, &mut selected);
         found.push(selected.len());
         for &client in &selected {

@@ -1,6 +1,7 @@
 //! Data, partitions and trained models keep their bits: across versions, processors, compilers and optimisation levels.
 
-use fedgenie::aggregate::{Contribution, federated_average};
+use fedgenie::algorithm::Contribution;
+use fedgenie::algorithm::fold::federated_average;
 use fedgenie::data::partition::{
     Partition, dirichlet, exponential_quantile,
     gamma::{GammaSizes, gamma},
@@ -72,6 +73,9 @@ fn learned(model: &dyn Model, data: &Dataset, partition: &Partition) -> Vec<f32>
                 start: job.start,
                 parameters: &update.parameters,
                 rows: &[],
+                steps: None,
+                rate: 0.0,
+                weight: None,
             })
             .collect();
         federated_average(&mut global, &contributions);

@@ -15,8 +15,8 @@ use fedgenie::rng::Streams;
 use fedgenie::run::{Accounts, Run, RunError};
 use fedgenie::scenario::tree;
 use fedgenie::task::{
-    Context, DataCache, Job, JobKey, Material, ModelState, On, PrivateView, ProbeKind, Task, TaskError, TaskSettings,
-    Worker,
+    Ask, Context, DataCache, Description, Job, JobKey, Losses, Material, ModelState, On, PartialTransfer, PrivateState,
+    PrivateView, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::{LocalTraining, NoiseScope};
 use fedgenie::world::World;
@@ -39,6 +39,7 @@ pub const LOSSES: [f64; 6] = [3.0, 1.0, 9.0, 4.0, 2.0, 8.0];
 #[derive(Debug)]
 pub struct Little {
     layout: Layout,
+    description: Description,
     settings: Settings,
 }
 
@@ -89,28 +90,12 @@ impl Task for Little {
         parameters.fill(0.0);
     }
 
-    fn private_len(&self, _: ClientId) -> usize {
-        1
-    }
-
-    fn examples(&self, client: ClientId) -> usize {
-        EXAMPLES[client.index()]
-    }
-
-    fn all_examples(&self) -> u64 {
-        EXAMPLES.iter().sum::<usize>() as u64
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
     fn operations(&self, _: ClientId, _: &LocalTraining) -> f64 {
         100.0
-    }
-
-    fn sends_all(&self) -> bool {
-        false
-    }
-
-    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [u64; 2] {
-        [MODEL_BYTES, UPDATE_BYTES]
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
@@ -129,23 +114,54 @@ impl Task for Little {
         update.first_loss = 1.0;
     }
 
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {
-        values[0] = match on {
-            On::Model => {
-                state.moved.iter().map(|&moved| f64::from(state.round.since(moved))).sum::<f64>() / f64::from(ROWS)
-            }
-            On::Valid => f64::from(state.model.iter().sum::<f32>()),
-            _ => f64::from(state.model[0]),
-        };
-        1.0
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+        for Ask { on, state, values, weight } in asks {
+            let ages = || state.moved.iter().map(|&moved| f64::from(state.round.since(moved)));
+            values[0] = match on {
+                On::Model => ages().sum::<f64>() / f64::from(ROWS),
+                On::Valid => f64::from(state.model.iter().sum::<f32>()),
+                _ => f64::from(state.model[0]),
+            };
+            *weight = 1.0;
+        }
     }
 
-    fn has_losses(&self) -> bool {
-        self.settings.answers
+    fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
+        vec![Tensor { name: "all".to_owned(), shape: vec![7], values: models[0].to_vec() }]
     }
 
-    fn has_noise(&self) -> bool {
-        self.settings.has_noise
+    fn partial(&self) -> Option<&dyn PartialTransfer> {
+        Some(self)
+    }
+
+    fn private(&self) -> Option<&dyn PrivateState> {
+        Some(self)
+    }
+
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+
+    fn probes(&self) -> Option<&dyn Probes> {
+        Some(self)
+    }
+}
+
+impl PartialTransfer for Little {
+    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [u64; 2] {
+        [MODEL_BYTES, UPDATE_BYTES]
+    }
+}
+
+impl PrivateState for Little {
+    fn len(&self, _: ClientId) -> usize {
+        1
+    }
+}
+
+impl Losses for Little {
+    fn client_loss(&self, _: ClientId, _: &ModelState<'_>) -> f64 {
+        f64::NAN
     }
 
     fn slope(&self, state: &ModelState<'_>, found: &mut Vec<f32>) -> bool {
@@ -153,8 +169,10 @@ impl Task for Little {
         *found = slope(state.model[0], counted);
         self.settings.has_slope
     }
+}
 
-    fn probes(&self) -> &[ProbeKind] {
+impl Probes for Little {
+    fn kinds(&self) -> &[ProbeKind] {
         const KINDS: [ProbeKind; 2] = [
             ProbeKind { name: "pair", numbers: 2, passes: 1.0, needs_model: true },
             ProbeKind { name: "summed-loss", numbers: 1, passes: 1.0, needs_model: true },
@@ -162,14 +180,10 @@ impl Task for Little {
         if self.settings.answers { &KINDS } else { &KINDS[..1] }
     }
 
-    fn answer_of(&self, kind: &ProbeKind, job: JobKey, _: &Context<'_>, state: &ModelState<'_>, answer: &mut Vec<f64>) {
+    fn answer(&self, kind: &ProbeKind, job: JobKey, _: &Context<'_>, state: &ModelState<'_>, answer: &mut Vec<f64>) {
         assert_eq!(kind.name, "summed-loss");
         let counted = f64::from(self.counted(job.client, &state.private));
         answer.push(loss(job.client.0, job.number.0, counted, f64::from(state.model[0])));
-    }
-
-    fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
-        vec![Tensor { name: "all".to_owned(), shape: vec![7], values: models[0].to_vec() }]
     }
 }
 
@@ -196,7 +210,9 @@ impl TaskSettings for Settings {
             Segment::dense("bias", 1, Scope::Shared),
             Segment::table("items.weight", ROWS as usize, 1, Scope::Shared),
         ];
-        Ok(Some(Box::new(Little { layout: Layout::new(segments), settings: *self })))
+        let Self { answers: has_losses, has_noise, .. } = *self;
+        let description = Description { has_losses, has_noise, ..Description::of(EXAMPLES) };
+        Ok(Some(Box::new(Little { layout: Layout::new(segments), description, settings: *self })))
     }
 }
 

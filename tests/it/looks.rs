@@ -246,6 +246,8 @@ cohort = 2
                 number,
                 start: model,
                 private: None,
+                epochs: None,
+                correction: None,
             };
             let mut update = fedgenie::layout::Update::default();
             of_slope.task.as_ref().unwrap().train(&job, &context, &mut fedgenie::task::Worker::default(), &mut update);

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test compares with what the platform gives")]
 
 mod aggregation;
+mod algorithms;
 mod allocation;
 mod arms;
 mod asynchronous;

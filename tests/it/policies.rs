@@ -4,8 +4,8 @@ use super::support::{SETTINGS, Workplace, changed, labelled, play, world};
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{
-    CATALOGUE, Explanation, Feedback, Policy, PolicyConfig, PolicyRng, PolicySource, Probe, SelectionRequest,
-    ServerView, Wants,
+    CATALOGUE, Explanation, Feedback, Policy, PolicyConfig, PolicyRng, PolicySource, Probe, Selection,
+    SelectionRequest, ServerView, Wants,
 };
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -122,12 +122,17 @@ fn source(scenario: &str) -> PolicySource {
 
 /// A policy, and copies of it that were made after each round out of what it had saved. All are asked and told the
 /// same.
+#[derive(Stateful)]
 pub struct Copied {
+    #[state(skip = "from the test")]
     world: &'static World,
+    #[state(skip = "from the test")]
     source: PolicySource,
     original: Box<dyn Policy>,
+    #[state(skip = "copies of the original")]
     copies: Vec<Box<dyn Policy>>,
     /// Decisions that were compared.
+    #[state(skip = "read by the test")]
     compared: Arc<AtomicUsize>,
 }
 
@@ -140,12 +145,6 @@ impl Copied {
         assert!(in_catalogue.is_none_or(|sees| sees == original.sees_truth()), "{source:?}");
         let copied = Self { world, source, original, copies: Vec::new(), compared: compared.clone() };
         (Box::new(copied), compared)
-    }
-}
-
-impl Stateful for Copied {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        self.original.exchange(state);
     }
 }
 
@@ -194,12 +193,12 @@ impl Policy for Copied {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let (policy, solver) = (rng.policy.clone(), rng.solver.clone());
         self.original.select(ask, view, rng, selection);
         for copy in &mut self.copies {
-            let (mut policy, mut solver, mut own) = (policy.clone(), solver.clone(), Vec::new());
+            let (mut policy, mut solver, mut own) = (policy.clone(), solver.clone(), Selection::default());
             copy.select(ask, view, &mut PolicyRng { policy: &mut policy, solver: &mut solver }, &mut own);
             assert_eq!(own, *selection, "turn {}", ask.turn.0);
             self.compared.fetch_add(1, Ordering::Relaxed);
@@ -294,15 +293,11 @@ fn what_is_saved_matters() {
 }
 
 /// Keeps what a policy would save after its last round.
+#[derive(Stateful)]
 struct Last {
     policy: Box<dyn Policy>,
+    #[state(skip = "read by the test")]
     taken: Arc<Mutex<Vec<u8>>>,
-}
-
-impl Stateful for Last {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        self.policy.exchange(state);
-    }
 }
 
 impl Policy for Last {
@@ -311,7 +306,7 @@ impl Policy for Last {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.policy.select(ask, view, rng, selection);
     }

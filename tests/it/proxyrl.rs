@@ -15,7 +15,8 @@ use fedgenie::experiment::{
 };
 use fedgenie::id::{ClientId, Round, Turn};
 use fedgenie::policy::{
-    BuildContext, DeclaredDevice, Devices, PolicyConfig, PolicyRng, Probe, SelectionRequest, ServerView,
+    Bounds, BuildContext, DeclaredDevice, Devices, PolicyConfig, PolicyRng, Probe, Selection, SelectionRequest,
+    ServerView,
 };
 use fedgenie::recorder::{NoSink, RunFileOptions};
 use fedgenie::rng::{Purpose, Streams};
@@ -233,6 +234,7 @@ fn fedfast_by_metadata() {
         among: 9,
         cohort: 2,
         take: 2,
+        bounds: Bounds::of_size(2),
         data_sizes: &sizes,
         in_rounds: true,
         trains: true,
@@ -254,6 +256,7 @@ fn fedfast_by_metadata() {
             round: Round(round),
             now: VirtualTime::START,
             cohort: 2,
+            most: 2,
             take: 2,
             available: there.as_slice().into(),
         };
@@ -267,9 +270,13 @@ fn fedfast_by_metadata() {
             gains: None,
             genie: None,
             foreseen: None,
+            layout: None,
+            bounds: None,
+            forecaster: None,
         };
         let stream = |purpose| Streams::new(1).stream(purpose, 0, round);
-        let (mut one, mut other, mut selection) = (stream(Purpose::Policy), stream(Purpose::Solver), Vec::new());
+        let (mut one, mut other, mut selection) =
+            (stream(Purpose::Policy), stream(Purpose::Solver), Selection::default());
         assert_eq!(policy.probe(&ask, &view, &mut one), Probe::None);
         policy.select(&ask, &view, &mut PolicyRng { policy: &mut one, solver: &mut other }, &mut selection);
         assert_eq!(selection.len(), 2);

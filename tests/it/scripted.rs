@@ -174,7 +174,8 @@ fn data_sizes_are_those_of_the_population() {
     let world = world(&format!("{CLIENTS}{SYNCHRONOUS}"), 1);
     assert_eq!(world.population.data_sizes(), [10, 20, 30, 40, 50]);
     let task = world.task.as_deref().unwrap();
-    assert_eq!((task.examples(ClientId(3)), task.all_examples(), task.whole_bytes()), (40, 150, 1_000));
+    assert_eq!((task.examples(ClientId(3)), task.describe().all_examples), (40, 150));
+    assert_eq!(world.training.payload_bytes, 1_000);
     assert_eq!(world.shares[4], 50.0 / 150.0);
 }
 

@@ -225,7 +225,9 @@ fn data_move_between_servers() {
     // Nobody is told: the same clients are asked, and take as long.
     assert_eq!((&rounds[2]["selected"], &rounds[2]["closed_s"]), (&without[2]["selected"], &without[2]["closed_s"]));
 
-    let examples = |server: u32| (0..3).map(|client| task.examples(source(3 * server + client))).sum::<usize>() as f64;
+    let examples = |server: u32| {
+        (0..3).map(|client| task.describe().examples_of(source(3 * server + client))).sum::<usize>() as f64
+    };
     let mut expected = vec![0.0; before.len()];
     let asked: Vec<u32> =
         rounds[2]["arrived"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect();
@@ -233,7 +235,15 @@ fn data_move_between_servers() {
     let total: f64 = asked.iter().map(|client| examples(client / 3)).sum();
     for client in asked {
         let (round, number) = (Round(3), JobNumber(3));
-        let job = Job { client: source(client), round, number, start: &before, private: None };
+        let job = Job {
+            client: source(client),
+            round,
+            number,
+            start: &before,
+            private: None,
+            epochs: None,
+            correction: None,
+        };
         let mut update = Update::default();
         task.train(&job, &world.context(), &mut Worker::default(), &mut update);
         let weight = examples(client / 3) / total;

@@ -149,6 +149,7 @@ fn validation_goes_with_everything() {
 fn quality_is_that_of_validation_rows() {
     let more = "[record]\nexplain = true\n[protocol.synchronous]\ncohort = 1\n[policy.mab-frs]\ngamma = 0.5\n";
     let text = changed(&scenario(&format!("{TASK}validation = 0.2\n"), more), "rounds = 5", "rounds = 1");
+    let text = changed(&text, "batch = 8", "epochs = 3\nbatch = 8");
     for (text, metric) in
         [(text.clone(), "valid_accuracy"), (changed(&text, "validation = 0.2\n", ""), "test_accuracy")]
     {

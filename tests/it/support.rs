@@ -3,12 +3,12 @@
 use fedgenie::experiment::stored::{Notice, Reader};
 use fedgenie::experiment::{Experiment, Progress, RunId};
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Policies, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{Policies, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::record::{DropReason, Outcome, Phase, Record};
 use fedgenie::recorder::{RoundJobs, RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Accounts, Evaluations, Run, RunError, RunSettings};
 use fedgenie::scenario::tree;
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::DataCache;
 use fedgenie::world::World;
 use flate2::read::MultiGzDecoder;
@@ -241,11 +241,13 @@ pub fn world(scenario: &str, seed: u64) -> World {
 }
 
 /// Chooses what it was told to, whatever the state of the world; remembers who was available.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub struct Script {
     /// The selection of each turn; the last one is repeated.
+    #[state(skip = "from the test")]
     pub rounds: Vec<Vec<u32>>,
     /// Who could be chosen in each round.
+    #[state(skip = "read by the test")]
     pub available: Arc<Mutex<Vec<Vec<u32>>>>,
 }
 
@@ -255,17 +257,13 @@ impl Script {
     }
 }
 
-impl fedgenie::state::Stateful for Script {
-    fn exchange(&mut self, _: &mut fedgenie::state::State<'_>) {}
-}
-
 impl Policy for Script {
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.available.lock().unwrap().push(ask.available.list().iter().map(|client| client.0).collect());
         let turn = (ask.turn.0 as usize - 1).min(self.rounds.len() - 1);
@@ -356,7 +354,7 @@ impl Sink for Seen {
 
     fn round(&mut self, summary: &RoundSummary<'_>, _: bool, _: &RoundMark) -> io::Result<()> {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| client.0).collect::<Vec<_>>();
-        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models } = summary.jobs;
+        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models, .. } = summary.jobs;
         let dropped = dropped.iter().map(|job| (job.client.0, job.phase));
         self.rounds.push(SeenRound {
             opened: summary.opened.0,
@@ -413,11 +411,8 @@ pub fn labelled(world: &World) -> &fedgenie::task::Labelled {
 }
 
 /// A policy with a defect that shows in this turn; until then it chooses the first candidate.
+#[derive(Stateful)]
 pub struct Defective(pub u32);
-
-impl Stateful for Defective {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
 
 impl Policy for Defective {
     fn select(
@@ -425,7 +420,7 @@ impl Policy for Defective {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         assert!(ask.turn.0 < self.0, "turn {} is too much", ask.turn.0);
         selection.extend(ask.available.list().iter().take(1));

@@ -2,9 +2,9 @@
 
 use super::support::{play, play_policies, world};
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Feedback, Policies, Policy, PolicyRng, Probe, SelectionRequest, ServerView, Waited};
+use fedgenie::policy::{Feedback, Policies, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView, Waited};
 use fedgenie::rng::StreamRng;
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::time::Span;
 use std::sync::{Arc, Mutex};
 
@@ -35,9 +35,13 @@ optimizer = { sgd = { lr = 0.01 } }
 "#;
 
 /// Chooses what it was told to, and writes down all it is asked and told.
+#[derive(Stateful)]
 struct Diary {
+    #[state(skip = "from the test")]
     turns: Vec<Vec<u32>>,
+    #[state(skip = "from the test")]
     probe: Probe,
+    #[state(skip = "read by the test")]
     lines: Arc<Mutex<Vec<String>>>,
 }
 
@@ -51,10 +55,6 @@ impl Diary {
         let turns = turns.iter().map(|turn| turn.to_vec()).collect();
         (Box::new(Self { turns, probe, lines: lines.clone() }), lines)
     }
-}
-
-impl Stateful for Diary {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for Diary {
@@ -74,7 +74,7 @@ impl Policy for Diary {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let line = format!("turn {} round {} at {}", ask.turn.0, ask.round.0, ask.now.seconds());
         let losses = view.probed.iter().map(|(client, loss)| format!(", {} has {loss:.9}", client.0));

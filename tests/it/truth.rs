@@ -4,10 +4,9 @@ use super::support::Workplace;
 use fedgenie::config::Complaint;
 use fedgenie::experiment::compared::answers;
 use fedgenie::experiment::{Experiment, Summary, Threads};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{BuildContext, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{BuildContext, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::scenario::tree;
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use std::path::Path;
 
 /// Devices are alike, so that whoever selects everybody in turn misses nothing.
@@ -81,12 +80,10 @@ fn an_ordinary_policy_without_regret_is_the_best_and_the_genie_is_not_a_candidat
 }
 
 /// A policy of a program that takes the fastest, if it is shown who that is, and else the first.
+#[derive(Stateful)]
 struct Outside {
+    #[state(skip = "from the test")]
     knows: bool,
-}
-
-impl Stateful for Outside {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for Outside {
@@ -99,7 +96,7 @@ impl Policy for Outside {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         assert_eq!(view.genie.is_some(), self.knows, "who does not say that it sees the truth is not shown it");
         let mut order = ask.available.list().to_vec();

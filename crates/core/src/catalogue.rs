@@ -17,6 +17,10 @@
 //! The parameters implement a trait of the folder (here `PartitionSettings`), through which the enum passes every
 //! question on.
 
+mod named;
+
+pub use named::Named;
+
 use schemars::Schema;
 use serde_json::Value;
 

@@ -29,7 +29,7 @@ use std::cmp::Reverse;
 use std::hash::Hash;
 
 /// Where an event stands among all others: earlier time first, then lower class, then earlier scheduling.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Stateful)]
 pub struct Key {
     /// When the event happens.
     pub time: VirtualTime,
@@ -48,14 +48,6 @@ impl Key {
     /// The class given when the event was scheduled.
     pub const fn class(self) -> u8 {
         (self.order >> Self::SEQUENCE_BITS) as u8
-    }
-}
-
-impl Stateful for Key {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { time, order } = self;
-        state.field(time);
-        state.field(order);
     }
 }
 
@@ -85,10 +77,11 @@ pub enum Occurrence<E, T> {
 }
 
 /// The virtual clock and all pending events.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 pub struct Kernel<E, T: Hash + Eq> {
     now: VirtualTime,
     sequence: u64,
+    #[state(skip = "from the command line")]
     ties: Ties,
     queue: EventQueue<E>,
     timers: PriorityQueue<T, Reverse<Key>>,
@@ -106,23 +99,14 @@ impl<E: Copy, T: Hash + Eq> Default for Kernel<E, T> {
     }
 }
 
-/// All but the way of breaking ties.
-impl<E, T> Stateful for Kernel<E, T>
-where
-    E: Copy + Default + Stateful,
-    T: Clone + Default + Eq + Hash + Stateful,
-{
+/// By key, so that the bytes do not depend on the layout of the heap.
+impl<T: Clone + Default + Eq + Hash + Stateful> Stateful for PriorityQueue<T, Reverse<Key>> {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { now, sequence, ties: _, queue, timers } = self;
-        state.field(now);
-        state.field(sequence);
-        state.field(queue);
-        // By key, so that the bytes do not depend on the layout of the heap.
-        let mut list: Vec<(T, Key)> = timers.iter().map(|(timer, Reverse(key))| (timer.clone(), *key)).collect();
+        let mut list: Vec<(T, Key)> = self.iter().map(|(timer, Reverse(key))| (timer.clone(), *key)).collect();
         list.sort_unstable_by_key(|(_, key)| *key);
         state.field(&mut list);
         if state.is_loading() {
-            *timers = list.into_iter().map(|(timer, key)| (timer, Reverse(key))).collect();
+            *self = list.into_iter().map(|(timer, key)| (timer, Reverse(key))).collect();
         }
     }
 }

@@ -2,6 +2,9 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 
+// The derive macro names this crate from outside.
+extern crate self as fedgenie_core;
+
 pub mod catalogue;
 pub mod config;
 pub mod id;

@@ -8,7 +8,7 @@ mod words;
 
 use crate::id::{ClientId, EdgeId, Round, Turn};
 use crate::metric::MetricId;
-use crate::state::{State, Stateful};
+use crate::state::Stateful;
 use crate::time::{Span, VirtualTime};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,7 +17,7 @@ use std::fmt;
 pub const FORMAT_VERSION: u32 = 2;
 
 /// The three phases of a client's job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Stateful)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// The model travels from the server to the client.
@@ -27,12 +27,6 @@ pub enum Phase {
     Compute,
     /// The update travels from the client to the server.
     Upload,
-}
-
-impl Stateful for Phase {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.choice(self, &Self::ALL);
-    }
 }
 
 impl Phase {
@@ -65,7 +59,7 @@ impl fmt::Display for Phase {
 }
 
 /// Why a job was dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stateful)]
 #[serde(rename_all = "kebab-case")]
 pub enum DropReason {
     /// The dropout hazard of the phase struck.
@@ -75,12 +69,6 @@ pub enum DropReason {
     Away,
     /// The phase would never end: the device is away for good, or nothing moves on its link any more.
     Stalled,
-}
-
-impl Stateful for DropReason {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.choice(self, &[Self::Hazard, Self::Away, Self::Stalled]);
-    }
 }
 
 /// How a job ended. Every dispatched job ends in exactly one outcome.
@@ -101,7 +89,7 @@ pub enum Outcome {
 }
 
 /// Cumulative regret under the meters that the scenario asks for, in units of reward.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
 pub struct Regret {
     /// Against mean speeds; never negative.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,15 +111,6 @@ pub struct Regret {
     /// and belongs to no digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<f64>,
-}
-
-impl Stateful for Regret {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { mean, realised, expected, expected_exact, hindsight, assignment } = self;
-        for meter in [mean, realised, expected, expected_exact, hindsight, assignment] {
-            state.field(meter);
-        }
-    }
 }
 
 impl Regret {

@@ -11,11 +11,15 @@
 //! The 64-bit stream id is `entity << 32 | index`; the block counter starts at 0. A uniform variate takes the next 64
 //! bits `w` and is `(⌊w / 2^11⌋ + 1/2) / 2^53` rounded to a double, and `1 − 2^-53` where that would be 1: never 0,
 //! never 1.
+//!
+//! The bits are those of the crate `rand_chacha`. [`StreamRng`] is its generator; [`KeyedDraw`] makes single blocks of
+//! the same stream, for draws of a few numbers by many entities.
 
-mod chacha;
+mod draw;
+mod stream;
 
-use crate::state::{State, Stateful};
-use chacha::{WORDS, block};
+pub use draw::KeyedDraw;
+pub use stream::StreamRng;
 
 /// What a draw is for. The numbers are part of the replay contract: never change or reuse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +80,11 @@ pub enum Purpose {
     /// Noise that a client adds to what it sends: entity = client, index = number of its job; a uniform for each
     /// number, of which the noise is the normal quantile.
     Privacy = 16,
+    /// Wrong forecasts of availability: entity = client, index = a mixture of the ends of the interval; one uniform.
+    Forecast = 17,
 }
 
-const PURPOSES: usize = 16;
+const PURPOSES: usize = 17;
 
 impl Purpose {
     const ALL: [Self; PURPOSES] = [
@@ -98,26 +104,30 @@ impl Purpose {
         Self::Resampling,
         Self::Script,
         Self::Privacy,
+        Self::Forecast,
     ];
 }
+
+/// The key of a purpose's streams.
+type Key = [u8; 32];
 
 /// All random numbers of one seed.
 #[derive(Clone, Debug)]
 pub struct Streams {
     seed: u64,
     /// A key for each purpose.
-    keys: [[u32; 8]; PURPOSES],
+    keys: [Key; PURPOSES],
 }
 
 impl Streams {
     /// The streams of a seed.
     pub fn new(seed: u64) -> Self {
         let keys = Purpose::ALL.map(|purpose| {
-            let mut key = [0; 32];
+            let mut key: Key = [0; 32];
             key[..8].copy_from_slice(&seed.to_le_bytes());
             key[8..16].copy_from_slice(&u64::from(purpose as u8).to_le_bytes());
             key[16..].copy_from_slice(b"fedgenie-streams");
-            std::array::from_fn(|word| u32::from_le_bytes(std::array::from_fn(|byte| key[4 * word + byte])))
+            key
         });
         Self { seed, keys }
     }
@@ -127,11 +137,32 @@ impl Streams {
         self.seed
     }
 
-    /// The stream of one purpose, entity and index, from its beginning.
+    /// The stream of one purpose, entity and index, from its beginning: for many numbers.
     pub fn stream(&self, purpose: Purpose, entity: u32, index: u32) -> StreamRng {
-        let stream = u64::from(entity) << 32 | u64::from(index);
-        StreamRng { key: self.keys[purpose as usize - 1], stream, block: 0, words: [0; WORDS], next: WORDS }
+        StreamRng::new(self.key(purpose), id(entity, index))
     }
+
+    /// [`Streams::stream`] after so many of its numbers ([`StreamRng::drawn`]): where many streams are read by turns, a
+    /// number takes less room than a generator.
+    pub fn stream_from(&self, purpose: Purpose, entity: u32, index: u32, drawn: u64) -> StreamRng {
+        let mut stream = self.stream(purpose, entity, index);
+        stream.go_to(drawn);
+        stream
+    }
+
+    /// The first numbers of [`Streams::stream`], for an entity that draws a few of them.
+    pub fn draw(&self, purpose: Purpose, entity: u32, index: u32) -> KeyedDraw {
+        KeyedDraw::new(self.key(purpose), id(entity, index))
+    }
+
+    const fn key(&self, purpose: Purpose) -> &Key {
+        &self.keys[purpose as usize - 1]
+    }
+}
+
+/// The 64-bit id of a stream.
+const fn id(entity: u32, index: u32) -> u64 {
+    (entity as u64) << 32 | index as u64
 }
 
 /// The uniform variate of 64 random bits.
@@ -141,155 +172,24 @@ fn uniform_from(bits: u64) -> f64 {
     (((bits >> 11) as f64 + 0.5) * STEP).min(1.0 - STEP)
 }
 
-/// Whole blocks of 16 words of a stream, one after the other.
-#[derive(Clone, Copy, Debug)]
-pub struct Blocks {
-    key: [u32; 8],
-    stream: u64,
-    next: u64,
-}
-
-impl Blocks {
-    /// The next `COUNT` blocks, word by word: entry `[w][n]` is word `w` of block `n`.
-    ///
-    /// Inlined, so that it is compiled with the processor features of its caller.
-    #[inline(always)]
-    pub fn take<const COUNT: usize>(&mut self) -> [[u32; COUNT]; WORDS] {
-        let words = chacha::blocks(&self.key, self.stream, self.next);
-        self.next += COUNT as u64;
-        words
-    }
-}
-
-/// One stream of random numbers, consumed from its beginning.
-#[derive(Clone, Debug)]
-pub struct StreamRng {
-    key: [u32; 8],
-    stream: u64,
-    /// The next block.
-    block: u64,
-    words: [u32; WORDS],
-    /// The next word of the block at hand; all are used up at first, so that a stream that is never read costs little.
-    next: usize,
-}
-
-/// How far it was read; which stream it is, is known from where it stands.
-impl Stateful for StreamRng {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { key, stream, block: next_block, words, next } = self;
-        state.field(next_block);
-        state.field(next);
-        let has_words = *next < WORDS;
-        state.require(*next <= WORDS && next.is_multiple_of(2) && (*next_block > 0 || !has_words));
-        if state.is_loading() && !state.is_refused() && has_words {
-            *words = block(key, *stream, *next_block - 1);
-        }
-    }
-}
-
-impl StreamRng {
-    /// The next 64 random bits.
-    pub fn bits(&mut self) -> u64 {
-        if self.next == WORDS {
-            self.words = block(&self.key, self.stream, self.block);
-            self.block += 1;
-            self.next = 0;
-        }
-        let (low, high) = (self.words[self.next], self.words[self.next + 1]);
-        self.next += 2;
-        u64::from(high) << 32 | u64::from(low)
-    }
-
-    /// Leaves out so many times 64 bits, without making blocks that nobody reads.
-    pub fn skip(&mut self, count: u64) {
-        let left = ((WORDS - self.next) / 2) as u64;
-        if count <= left {
-            self.next += 2 * count as usize;
-            return;
-        }
-        let per_block = (WORDS / 2) as u64;
-        self.block += (count - left) / per_block;
-        self.next = WORDS;
-        for _ in 0..(count - left) % per_block {
-            self.bits();
-        }
-    }
-
-    /// The next `count` whole blocks, to be made many at a time. What is left of the block at hand is left out.
-    pub fn blocks(&mut self, count: u64) -> Blocks {
-        let blocks = Blocks { key: self.key, stream: self.stream, next: self.block };
-        self.block += count;
-        self.next = WORDS;
-        blocks
-    }
-
-    /// A uniform variate in the open interval (0, 1), on a grid of 2^-53 shifted by half a step.
-    pub fn uniform(&mut self) -> f64 {
-        uniform_from(self.bits())
-    }
-
-    /// A uniform integer in `0..bound`, without bias (Lemire's multiplication with rejection, TOMACS 2019).
-    ///
-    /// # Panics
-    /// If `bound` is zero.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        assert!(bound > 0, "there is no integer below zero to draw");
-        let mut product = u128::from(self.bits()) * u128::from(bound);
-        if (product as u64) < bound {
-            let threshold = bound.wrapping_neg() % bound;
-            while (product as u64) < threshold {
-                product = u128::from(self.bits()) * u128::from(bound);
-            }
-        }
-        (product >> 64) as u64
-    }
-
-    /// Puts the items in a uniformly random order (Fisher–Yates, from the last item down).
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            let chosen = self.below(last as u64 + 1) as usize;
-            items.swap(last, chosen);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn skipping_is_drawing_and_forgetting() {
-        let open = || Streams::new(5).stream(Purpose::Latency, 1, 2);
-        for first in [0, 1, 3, 7, 8, 9, 16] {
-            for count in [0, 1, 4, 5, 7, 8, 9, 15, 16, 17, 31, 40] {
-                let (mut skipped, mut drawn) = (open(), open());
-                (0..first).for_each(|_| assert_eq!(skipped.bits(), drawn.bits()));
-                skipped.skip(count);
-                (0..count).for_each(|_| {
-                    drawn.bits();
-                });
-                assert_eq!([0; 20].map(|_| skipped.bits()), [0; 20].map(|_| drawn.bits()), "{first}, {count}");
-            }
-        }
-    }
-
-    #[test]
-    fn blocks_are_the_words_that_would_be_drawn() {
-        for drawn in [0, 1, 8, 11] {
-            let mut rng = Streams::new(5).stream(Purpose::Latency, 1, 2);
-            (0..drawn).for_each(|_| _ = rng.bits());
-            let mut one_by_one = rng.clone();
-            let mut blocks = rng.blocks(9);
-            let words: Vec<[[u32; 3]; 16]> = (0..3).map(|_| blocks.take()).collect();
-            // The rest of the block at hand.
-            (0..(8 - drawn % 8) % 8).for_each(|_| _ = one_by_one.bits());
-            for block in 0..9 {
-                for word in (0..16).step_by(2) {
-                    let [low, high] = [word, word + 1].map(|word| words[block / 3][word][block % 3]);
-                    assert_eq!(one_by_one.bits(), u64::from(high) << 32 | u64::from(low));
+    fn a_draw_has_the_numbers_of_its_stream() {
+        for seed in [0, 5, u64::MAX] {
+            let streams = Streams::new(seed);
+            for purpose in Purpose::ALL {
+                for (entity, index) in [(0, 0), (17, 42), (u32::MAX, 3), (3, u32::MAX), (u32::MAX, u32::MAX)] {
+                    let (mut stream, mut draw) =
+                        (streams.stream(purpose, entity, index), streams.draw(purpose, entity, index));
+                    for number in 0..40 {
+                        assert_eq!(stream.bits(), draw.bits(), "{purpose:?}, {entity}, {index}, number {number}");
+                    }
+                    assert_eq!(stream.uniform(), draw.uniform());
                 }
             }
-            assert_eq!(rng.bits(), one_by_one.bits());
         }
     }
 

@@ -1,31 +1,39 @@
 //! Saving and loading what a component remembers: one list of fields serves both ways.
 //!
 //! # Definition
-//! A component names its fields in an order: [`State::field`] appends their bytes while saving, and reads them while
-//! loading. Numbers are little endian, floats by their bits, lists with their length before them. A state is bound to
-//! the version of the program by whoever keeps it; it has no version of its own.
+//! The state of a component is the state of its fields, in the order of their declaration: `#[derive(Stateful)]` saves
+//! and loads all but those that carry an attribute with a reason. [`State::field`] appends the bytes of a field while
+//! saving, and reads them while loading. Numbers are little endian, floats by their bits, lists with their length
+//! before them. A state is bound to the version of the program that saved it; it has no version of its own.
 //!
 //! # Example
 //! ```
 //! use fedgenie_core::state::{State, Stateful};
-//! #[derive(Default)]
-//! struct Mean { sum: f64, counts: Vec<u32> }
-//! impl Stateful for Mean {
-//!     fn exchange(&mut self, state: &mut State<'_>) {
-//!         state.field(&mut self.sum);
-//!         state.field(&mut self.counts);
-//!     }
+//!
+//! #[derive(Default, Stateful)]
+//! struct Mean {
+//!     sum: f64,
+//!     counts: Vec<u32>,
+//!     #[state(skip = "buffer of one selection")]
+//!     scores: Vec<f64>,
 //! }
-//! let bytes = State::save(&mut Mean { sum: 0.5, counts: vec![1, 2] });
+//!
+//! let bytes = State::save(&mut Mean { sum: 0.5, counts: vec![1, 2], scores: vec![3.0] });
 //! let mut loaded = Mean::default();
 //! State::load(&mut loaded, &bytes).unwrap();
-//! assert_eq!((loaded.sum, loaded.counts), (0.5, vec![1, 2]));
+//! assert_eq!((loaded.sum, loaded.counts, loaded.scores), (0.5, vec![1, 2], vec![]));
 //! assert!(State::load(&mut Mean::default(), &bytes[1..]).is_err());
 //! ```
+//!
+//! Where the derive does not fit, an implementation by hand names all fields in a pattern, so that a new field does not
+//! compile before it is saved or left out.
+
+pub use fedgenie_derive::Stateful;
 
 use crate::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use crate::time::{Span, TotalTime, VirtualTime};
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Bytes that do not fit the component that reads them.
@@ -48,10 +56,19 @@ pub enum State<'a> {
     Loading(Option<&'a [u8]>),
 }
 
-/// Something that can be saved and loaded.
+/// Something that can be saved and loaded. The derive macro of this name writes the implementation.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be saved",
+    note = "derive `Stateful` for it, or say why the field is not saved: `#[state(skip = \"reason\")]`"
+)]
 pub trait Stateful {
-    /// Names all fields that differ from those of a new component, in a fixed order.
+    /// Saves or loads all fields that differ from those of a new component, in a fixed order.
     fn exchange(&mut self, state: &mut State<'_>);
+}
+
+/// Items that others may share, whose number is that of a new component: for `#[state(with = each_shared)]`.
+pub fn each_shared<T: Stateful + Clone>(items: &mut Arc<Vec<T>>, state: &mut State<'_>) {
+    state.fields(Arc::make_mut(items).as_mut_slice());
 }
 
 impl State<'_> {
@@ -260,6 +277,28 @@ impl Stateful for String {
     }
 }
 
+impl Stateful for Cow<'_, str> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut text = std::mem::take(self).into_owned();
+        state.field(&mut text);
+        *self = text.into();
+    }
+}
+
+impl<T: Stateful + Default> Stateful for VecDeque<T> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let mut items = Vec::from(std::mem::take(self));
+        state.field(&mut items);
+        *self = items.into();
+    }
+}
+
+impl<T: Stateful + ?Sized> Stateful for Box<T> {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut **self);
+    }
+}
+
 impl Stateful for Arc<[f32]> {
     fn exchange(&mut self, state: &mut State<'_>) {
         let length = state.length(self.len());
@@ -288,7 +327,7 @@ impl<A: Stateful, B: Stateful> Stateful for (A, B) {
 mod tests {
     use super::*;
 
-    #[derive(Clone, Debug, Default, PartialEq)]
+    #[derive(Clone, Debug, Default, PartialEq, Stateful)]
     struct Everything {
         numbers: (f64, f32),
         list: Vec<Option<(u32, bool)>>,
@@ -298,29 +337,20 @@ mod tests {
         name: String,
         model: Arc<[f32]>,
         wide: u128,
+        #[state(with = choose)]
         chosen: char,
         places: BTreeMap<u32, String>,
         seen: BTreeSet<(u32, u32)>,
+        text: Cow<'static, str>,
+        queue: VecDeque<u32>,
+        boxed: Box<u32>,
     }
 
-    #[derive(Clone, Debug, Default, PartialEq)]
+    #[derive(Clone, Debug, Default, PartialEq, Stateful)]
     struct Turn2(u64);
 
-    impl Stateful for Everything {
-        fn exchange(&mut self, state: &mut State<'_>) {
-            let Self { numbers, list, more, time, turn, name, model, wide, chosen, places, seen } = self;
-            state.field(numbers);
-            state.field(list);
-            state.field(more);
-            state.field(time);
-            state.field(&mut turn.0);
-            state.field(name);
-            state.field(model);
-            state.field(wide);
-            state.choice(chosen, &['\0', 'a', 'b']);
-            state.field(places);
-            state.field(seen);
-        }
+    fn choose(chosen: &mut char, state: &mut State<'_>) {
+        state.choice(chosen, &['\0', 'a', 'b']);
     }
 
     fn everything() -> Everything {
@@ -336,6 +366,9 @@ mod tests {
             chosen: 'b',
             places: BTreeMap::from([(3, "three".to_owned()), (5, String::new())]),
             seen: BTreeSet::from([(1, 2), (1, 3)]),
+            text: Cow::Borrowed("borrowed"),
+            queue: VecDeque::from([5, 6]),
+            boxed: Box::new(7),
         }
     }
 

@@ -20,6 +20,7 @@ pub mod report;
 pub mod schema;
 mod sections;
 pub mod sweep;
+mod ties;
 pub mod tree;
 mod with;
 
@@ -34,15 +35,16 @@ pub use privacy::PrivacyConfig;
 pub use reach::Reach;
 pub use read::ScenarioError;
 pub(crate) use sections::is_name;
-pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TiesConfig, TrainingConfig};
+pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TrainingConfig};
 pub use sweep::{Sweep, expand_sweep};
+pub use ties::TiesConfig;
 pub use with::Override;
 
 use fedgenie_core::config::Complaint;
 use fedgenie_core::limits;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::oracle::regret::Meter;
-use fedgenie_learning::aggregate::AggregationConfig;
+use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig};
 use fedgenie_simulator::clusters::ClustersConfig;
 use fedgenie_simulator::policy::{self, Known, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
@@ -93,6 +95,9 @@ pub struct Sections {
     /// Aggregation: how updates are weighted, and what the server makes of their mean.
     #[serde(default)]
     pub aggregation: AggregationConfig,
+    /// Algorithm: how clients' updates come about and are combined; federated averaging without it.
+    #[serde(default, skip_serializing_if = "AlgorithmsConfig::is_empty")]
+    pub algorithm: AlgorithmsConfig,
     /// Policies, which are read by their labels.
     #[serde(default, skip_serializing)]
     #[schemars(skip)]

@@ -10,14 +10,16 @@
 
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::algorithm::JobMemory;
 use fedgenie_learning::dmrl::{Features, Objective, Shape};
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::ratings::source::RatingsSource;
 use fedgenie_learning::ratings::synthetic::SyntheticRatings;
 use fedgenie_learning::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
 use fedgenie_learning::task::recommendation::multimodal::{Material, Multimodal, Settings};
-use fedgenie_learning::task::{self, Context, Job, ModelState, On, PrivateTable, PrivateView, Task};
+use fedgenie_learning::task::{Context, Job, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::{LocalTraining, OptimizerConfig};
+use fedgenie_learning::training::{Assignment, train};
 use std::time::Instant;
 
 const CLIENTS: usize = 8;
@@ -68,8 +70,11 @@ fn main() {
         number: JobNumber(1),
         start: &start,
         private: None,
+        epochs: None,
+        correction: None,
     };
-    let jobs: Vec<Job<'_>> = (0..CLIENTS).map(job).collect();
+    let assigned = |client| Assignment { job: job(client), memory: JobMemory::default() };
+    let jobs: Vec<Assignment<'_>> = (0..CLIENTS).map(assigned).collect();
     let mut updates = vec![Update::default(); CLIENTS];
     let threads = rayon::current_num_threads();
     let tell = |case: &str, [median, best]: [f64; 2]| {
@@ -82,7 +87,7 @@ fn main() {
         }
     };
     let runs = if phases { 3 } else { 7 };
-    tell("dmrl-epoch", times(runs, || task::train(task, &context, &jobs, true, &mut updates)));
+    tell("dmrl-epoch", times(runs, || train((task, None), &context, &jobs, true, &mut updates)));
     if phases {
         return;
     }
@@ -94,16 +99,17 @@ fn main() {
     tell(
         "dmrl-evaluation",
         times(runs, || {
-            task.evaluate(On::Test, &state, true, &mut values);
+            task.measure(On::Test, &state, true, &mut values);
         }),
     );
     let mut of_valid = values.clone();
-    tell("dmrl-both-together", times(runs, || task.evaluate_both(&state, true, [&mut values, &mut of_valid])));
+    let mut both = [values.clone(), values.clone()];
+    tell("dmrl-both-together", times(runs, || task.measure_all(&state, true, &mut both, &mut [])));
     tell(
         "dmrl-both-apart",
         times(runs, || {
-            task.evaluate(On::Test, &state, true, &mut values);
-            task.evaluate(On::Valid, &state, true, &mut of_valid);
+            task.measure(On::Test, &state, true, &mut values);
+            task.measure(On::Valid, &state, true, &mut of_valid);
         }),
     );
 }

@@ -133,7 +133,10 @@ fn main() {
         .iter()
         .fold((0, 0), |(nodes, edges), client| (nodes + client.graph.nodes(), edges + client.graph.edges()));
     if !json {
-        println!("{CLIENTS} clients, {nodes} nodes, {edges} edges, {} training ratings", holdings.all_examples());
+        println!(
+            "{CLIENTS} clients, {nodes} nodes, {edges} edges, {} training ratings",
+            holdings.describe().all_examples
+        );
     }
     for (case, shape) in CASES.into_iter().filter(|(case, _)| only.as_ref().is_none_or(|only| only == case)) {
         let mut parameters = vec![0.0; shape.parameters()];

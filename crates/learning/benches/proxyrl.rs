@@ -10,18 +10,20 @@
 
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_learning::aggregate::{AggregationConfig, Contribution, ServerOptimizer};
+use fedgenie_learning::algorithm::{AggregationConfig, Contribution, JobMemory, ServerOptimizer};
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::matrix_factorisation::{self as mf, Moves, Negatives, first_epoch};
 use fedgenie_learning::model::weights::{Tensor, to_safetensors};
-use fedgenie_learning::ncf::{Proxy, Shape};
 use fedgenie_learning::ranking::ItemLists;
 use fedgenie_learning::ratings::source::RatingsSource;
 use fedgenie_learning::ratings::synthetic::SyntheticRatings;
 use fedgenie_learning::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
-use fedgenie_learning::task::recommendation::{Kind, Recommendation, Sent, Settings};
-use fedgenie_learning::task::{self, Context, Job, JobKey, ModelState, PrivateTable, PrivateView, Task};
+use fedgenie_learning::task::recommendation::recommenders::{ProxyConfig, proxy_ncf};
+use fedgenie_learning::task::recommendation::{Recommendation, Sent, Settings};
+use fedgenie_learning::task::{Context, Job, JobKey, ModelState, PrivateTable, PrivateView, Probes, Task};
 use fedgenie_learning::trainer::{LocalTraining, OptimizerConfig};
+use fedgenie_learning::training::{Assignment, train};
+use std::sync::Arc;
 use std::time::Instant;
 
 const USERS: usize = 6_040;
@@ -69,16 +71,14 @@ fn main() {
     let data = data.load(&filters, &streams, &RatingsCache::default()).expect("ratings can be drawn");
     let split = SplitConfig::Random { test: 0.1, valid: 0.1 }.split(data, &streams).expect("ratings can be split");
     let dealt = RatingsPartition::Users.build(&split, USERS, &[], &streams).expect("users are clients");
-    let network = Shape { dimensions: 32, hidden: 32, proxy: Some(Proxy::Pairwise) };
+    let network = proxy_ncf::Config { dimensions: 32, hidden: 32, proxy: ProxyConfig::Pairwise };
     let settings = Settings {
-        dimensions: 32,
-        kind: Kind::Network(network),
         cutoffs: vec![20],
         moves: Moves::Interacted,
         transfer: [Sent::Table, Sent::Rows],
         staleness_window: 100,
     };
-    let own = Recommendation::new(settings, &split, (&dealt, true), None, None, &streams);
+    let own = Recommendation::new(Arc::new(network), settings, &split, (&dealt, true), None, None, &streams);
     let task: &dyn Task = &own;
     let adam = OptimizerConfig::Adam { lr: 1e-2, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 };
     let local = LocalTraining::new(1, 32, &adam).expect("settings are right");
@@ -91,27 +91,47 @@ fn main() {
     let number = JobNumber(1);
     let keys: Vec<JobKey> = (0..USERS).map(|client| JobKey { client: ClientId::from_index(client), number }).collect();
     let clients: Vec<ClientId> = keys.iter().step_by(USERS / COHORT).take(COHORT).map(|key| key.client).collect();
-    let predicted = *task.probes().iter().find(|kind| kind.name == "predicted-loss").expect("there is a proxy");
-    let job = |&client: &ClientId| Job { client, round: Round(1), number, start: &start, private: None };
-    let jobs: Vec<Job<'_>> = clients.iter().map(job).collect();
+    let predicted = *task.probe_kinds().iter().find(|kind| kind.name == "predicted-loss").expect("there is a proxy");
+    let job = |&client: &ClientId| Job {
+        client,
+        round: Round(1),
+        number,
+        start: &start,
+        private: None,
+        epochs: None,
+        correction: None,
+    };
+    let assigned = |client: &ClientId| Assignment { job: job(client), memory: JobMemory::default() };
+    let jobs: Vec<Assignment<'_>> = clients.iter().map(assigned).collect();
     let mut updates = vec![Update::default(); COHORT];
     let mut server = ServerOptimizer::new(&AggregationConfig::default(), task.layout().clone());
     let (mut answers, mut model) = (Vec::new(), Vec::new());
     let round = times(20, || {
-        answers = task.answers_of(&predicted, &keys, &context, &state, true);
-        task::train(task, &context, &jobs, true, &mut updates);
-        let contribution = |(job, update)| {
-            let (&Job { client, number, start, .. }, Update { parameters, rows, .. }): (&Job<'_>, &Update) =
-                (job, update);
-            let examples = task.examples(client);
-            Contribution { client, number, cluster: 0, examples, staleness_weight: 1.0, start, parameters, rows }
-        };
-        let contributions: Vec<Contribution<'_>> = jobs.iter().zip(&updates).map(contribution).collect();
+        answers = own.answers(&predicted, &keys, &context, &state, true);
+        train((task, None), &context, &jobs, true, &mut updates);
+        let rate = f64::from(local.rate(Round(1)));
+        let mut contributions = Vec::new();
+        for (assigned, update) in jobs.iter().zip(&updates) {
+            let client = assigned.job.client;
+            contributions.push(Contribution {
+                client,
+                number,
+                cluster: 0,
+                examples: task.examples(client),
+                weight: None,
+                staleness_weight: 1.0,
+                start: &start,
+                parameters: &update.parameters,
+                rows: &update.rows,
+                steps: Some(update.steps),
+                rate,
+            });
+        }
         model.clone_from(&start);
-        server.apply(&mut model, &contributions, task.all_examples(), 0);
+        server.apply(&mut model, &contributions, task.describe().all_examples, 0);
     });
-    let (mut test, mut valid) = ([0.0; 6], [0.0; 6]);
-    let ranking = times(10, || task.evaluate_both(&state, true, [&mut test, &mut valid]));
+    let mut values = [vec![0.0; 6], vec![0.0; 6]];
+    let ranking = times(10, || task.measure_all(&state, true, &mut values, &mut []));
     let threads = rayon::current_num_threads();
     for (case, [median, best]) in [("round", round), ("ranking", ranking)] {
         if json {
@@ -122,6 +142,7 @@ fn main() {
         }
     }
     let Some(file) = file else { return };
+    let [test, valid] = values;
     let mut tensors = task.tensors(&[&start], &PrivateView::of(&kept));
     let (mut pairs, mut ends, mut triplets) = (Vec::new(), Vec::new(), Vec::new());
     for &JobKey { client, .. } in &keys {
@@ -133,6 +154,7 @@ fn main() {
             ends: holdings.ends(client),
             negatives: Negatives::Drawn,
             lr_factor: 1.0,
+            correction: None,
             order: streams.stream(Purpose::BatchOrder, client.0, number.0),
             draws: streams.stream(Purpose::TrainingNoise, client.0, number.0),
         };

@@ -8,15 +8,15 @@
 
 use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_learning::matrix_factorisation::{
-    BprTraining, FactorScores, Job, Moves, Negatives, Outcome, RowOptimizer, RowRegularisation, UserTable,
-    initial_items, initial_user,
+    BprTraining, FactorScores, Job, Moves, Negatives, Outcome, RowRegularisation, UserTable, initial_items,
+    initial_user,
 };
 use fedgenie_learning::ranking::evaluate;
 use fedgenie_learning::ratings::reference::{Biases, Popularity};
 use fedgenie_learning::ratings::source::RatingsSource;
 use fedgenie_learning::ratings::synthetic::SyntheticRatings;
 use fedgenie_learning::ratings::{Filters, Part, RatingsCache, RatingsConfig, SplitConfig};
-use fedgenie_learning::trainer::{Length, OptimizerConfig};
+use fedgenie_learning::trainer::{Length, Optimizer, OptimizerConfig};
 use std::time::Instant;
 
 const DIMENSIONS: usize = 32;
@@ -49,7 +49,7 @@ fn main() {
     println!("{} training ratings, {} threads", train.len(), rayon::current_num_threads());
     for (name, config) in [("sgd", sgd), ("adam", adam)] {
         for batch in [1, 16, 64] {
-            let optimizer = RowOptimizer::new(&config).expect("settings are right");
+            let optimizer = Optimizer::new(&config).expect("settings are right");
             let settings = BprTraining {
                 dimensions: DIMENSIONS,
                 length: Length::Epochs(1),
@@ -66,6 +66,7 @@ fn main() {
                     ends: &ends[user],
                     negatives: Negatives::Drawn,
                     lr_factor: 1.0,
+                    correction: None,
                     order: streams.stream(Purpose::BatchOrder, user as u32, 1),
                     draws: streams.stream(Purpose::TrainingNoise, user as u32, 1),
                 })

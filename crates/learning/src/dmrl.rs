@@ -48,7 +48,7 @@ mod products;
 mod projection;
 mod score;
 
-pub use job::{Examples, Job, Outcome, Pairs, Worker};
+pub use job::{Data, Examples, Pairs, Worker};
 pub use network::{Batch, Loss, Network, Scratch};
 pub use score::ItemScores;
 

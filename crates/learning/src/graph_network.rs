@@ -46,7 +46,7 @@ mod job;
 mod kernels;
 mod pass;
 
-pub use job::{Job, Outcome, Worker};
+pub use job::Worker;
 pub use pass::{Network, Scratch};
 
 use crate::lanes::{LANES, Lanes};

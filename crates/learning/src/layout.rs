@@ -8,7 +8,7 @@
 //! A segment is *shared*, the same for everybody, or there is one for each *cluster* of edge servers. The vector holds
 //! one of each: what a client is sent. A run keeps a vector for each cluster, whose shared segments are equal.
 //!
-//! What a client keeps to itself is no part of this vector: see [`crate::task::Task::private_len`].
+//! What a client keeps to itself is no part of this vector: see [`crate::task::PrivateState`].
 //!
 //! # Example
 //! ```
@@ -23,7 +23,7 @@
 //! assert_eq!(layout.update_bytes(2), 4 * (3 + 2 * (2 + 1)));
 //! ```
 
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use std::ops::Range;
 
 /// Bytes of a parameter, and of the id of a row.
@@ -225,6 +225,18 @@ impl Layout {
         NUMBER * (self.dense_len() + rows * (width + 1)) as u64
     }
 
+    /// Numbers, without ids of rows, in so many bytes of the whole vector or of the dense parts and rows.
+    pub fn numbers_in(&self, bytes: u64) -> u64 {
+        let all = bytes / NUMBER;
+        match self.tables.first() {
+            Some(table) if bytes != self.whole_bytes() => {
+                let rows = all.saturating_sub(self.dense_len() as u64) / (table.width as u64 + 1);
+                all - rows
+            }
+            _ => all,
+        }
+    }
+
     /// Bytes of the dense parts and of these rows, with their ids.
     pub fn bytes_of(&self, rows: &[u32]) -> u64 {
         let numbers: usize = rows.iter().map(|&row| 1 + self.table_of(row as usize).width).sum();
@@ -233,7 +245,7 @@ impl Layout {
 }
 
 /// What a client sends back, what it keeps, and what it says of its training.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Stateful)]
 pub struct Update {
     /// The dense parts of its model after training, in the order of [`Layout::dense_parts`], then the values of `rows`.
     /// Not to be aggregated if it diverged.
@@ -242,24 +254,16 @@ pub struct Update {
     pub rows: Vec<u32>,
     /// What it keeps to itself after training; empty if nothing.
     pub private: Vec<f32>,
+    /// What the algorithm leaves with the client, as many and in the same order as `parameters`; empty if nothing.
+    pub memory: Vec<f32>,
     /// Mean loss of its examples during the first epoch, each batch as seen before its step.
     pub first_loss: f64,
     /// Root of the mean of their squares, where it was asked for.
     pub loss_rms: Option<f64>,
     /// Whether a parameter or a loss is not finite; training stops at the first such loss.
     pub diverged: bool,
-}
-
-impl Stateful for Update {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { parameters, rows, private, first_loss, loss_rms, diverged } = self;
-        state.field(parameters);
-        state.field(rows);
-        state.field(private);
-        state.field(first_loss);
-        state.field(loss_rms);
-        state.field(diverged);
-    }
+    /// Steps of its optimizer that the job made.
+    pub steps: u64,
 }
 
 impl Update {
@@ -268,7 +272,8 @@ impl Update {
         self.parameters.clear();
         self.rows.clear();
         self.private.clear();
-        (self.first_loss, self.loss_rms, self.diverged) = (0.0, None, false);
+        self.memory.clear();
+        (self.first_loss, self.loss_rms, self.diverged, self.steps) = (0.0, None, false, 0);
     }
 
     /// The client's whole model: that which it was sent, with what it changed. Copied into `buffer` only where the
@@ -285,9 +290,19 @@ impl Update {
 
     /// What it has of the model: where each part lies in the vector, and its numbers.
     pub fn parts<'a>(&'a self, layout: &'a Layout) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
+        self.spread(layout, &self.parameters)
+    }
+
+    /// What the algorithm leaves with the client, in the same way; nothing where it leaves nothing.
+    pub fn left<'a>(&'a self, layout: &'a Layout) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
+        let has_some = !self.memory.is_empty();
+        has_some.then(|| self.spread(layout, &self.memory)).into_iter().flatten()
+    }
+
+    fn spread<'a>(&'a self, layout: &'a Layout, numbers: &'a [f32]) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
         let dense = layout.dense.iter().map(|(range, _)| range.clone());
         let rows = self.rows.iter().map(|&row| layout.row(row));
-        dense.chain(rows).scan(&self.parameters[..], |rest, range| {
+        dense.chain(rows).scan(numbers, |rest, range| {
             let (part, after) = rest.split_at(range.len());
             *rest = after;
             Some((range, part))

@@ -2,18 +2,23 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 
-pub mod aggregate;
+pub mod algorithm;
 pub mod data;
 pub mod dense;
 pub mod dmrl;
 pub mod graph_network;
 pub mod lanes;
 pub mod layout;
+pub mod learned;
+pub mod local;
 pub mod matrix_factorisation;
 pub mod metric;
 pub mod model;
 pub mod ncf;
+pub mod private;
 pub mod ranking;
 pub mod ratings;
+
 pub mod task;
 pub mod trainer;
+pub mod training;

@@ -14,10 +14,10 @@
 //! table of triplets gives them. Examples of a user who rated everything have no negative: they are counted and left
 //! out.
 //!
-//! A step moves the rows of its mini-batch and no other. [`RowOptimizer`] has the rules, [`RowRegularisation`] what
-//! comes before them: clipping, and a pull towards what rows were before the job. With [`Moves::Interacted`]
-//! only rows of users and of items that are positives of the job move; negatives of a mini-batch then pull the user
-//! alone.
+//! A step moves the rows of its mini-batch and no other, and a [`Correction`]. [`Optimizer`] has the rules,
+//! [`RowRegularisation`] what comes before them: clipping, and a pull towards what rows were before the job. With
+//! [`Moves::Interacted`] only rows of users and of items that are positives of the job move; negatives of a mini-batch
+//! then pull the user alone.
 //!
 //! Rows begin with numbers from `N(0, deviation²)`.
 //!
@@ -59,19 +59,19 @@ mod step;
 
 pub use footprint::{Extent, Footprint, first_epoch};
 pub use halves::Halves;
-pub use job::{Job, Negatives, Outcome, Worker};
+pub use job::{Correction, Job, Negatives, Outcome, Worker};
 pub use neighbours::{Neighbours, with_neighbours};
-pub use optimizer::{RowOptimizer, RowRegularisation};
+pub use optimizer::RowRegularisation;
 pub use score::{FactorScores, ItemPanels, UserRows, UserTable};
 
-pub(crate) use job::{Moment, Stepper, is_finite};
+pub(crate) use job::{Moment, RowModel, is_finite};
 pub(crate) use optimizer::RowStep;
 pub(crate) use rows::LocalRows;
 pub(crate) use score::store_some;
 pub(crate) use step::{Triple, fold_all, losses_and_slopes};
 
 use crate::lanes::Path;
-use crate::trainer::Length;
+use crate::trainer::{Length, Optimizer};
 use fedgenie_core::math::special::normal_quantile as standard_normal;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 use rayon::prelude::*;
@@ -96,7 +96,7 @@ pub struct BprTraining {
     /// Examples in a mini-batch; at least 1.
     pub batch: usize,
     /// What a step makes of slopes.
-    pub optimizer: RowOptimizer,
+    pub optimizer: Optimizer,
     /// What is done to slopes before.
     pub extra: RowRegularisation,
     /// Which item rows move.

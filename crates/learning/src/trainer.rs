@@ -1,9 +1,8 @@
 //! Local training of many clients at once.
 //!
 //! # Definition
-//! Each client starts from the model it was sent and makes steps of its optimizer on mini-batches: consecutive pieces
-//! of a fresh random order of its examples in each epoch; the last piece of an epoch may be smaller, and a client with
-//! fewer examples than a batch makes one full step an epoch. It stops after a number of epochs, or of steps.
+//! Each client starts from the model it was sent and makes steps of its optimizer on the mini-batches of
+//! [`local`](crate::local); a client with fewer examples than a batch makes one full step an epoch.
 //!
 //! # Source
 //! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,
@@ -19,20 +18,24 @@
 //! result does not depend on the number of threads. NaN has no unique bits: an update that diverged has its NaNs
 //! replaced by one and the same.
 
+mod dense_job;
 pub mod optimizer;
 pub mod schedule;
 
+pub use crate::local::Length;
+pub(crate) use dense_job::{Buffers, Slopes};
+pub use dense_job::{DenseJob, Wanted};
 pub use optimizer::{Optimizer, OptimizerConfig};
 pub use schedule::Schedule;
 
 use crate::data::Dataset;
 use crate::lanes::Path;
 pub use crate::layout::Update;
+use crate::local::Told;
 use crate::model::{Batch, Model, Scratch};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
-use fedgenie_core::math::float::sqrt;
-use fedgenie_core::rng::{Purpose, Streams};
-use optimizer::{Decay, Moments, Proximal, Regularisation};
+use fedgenie_core::rng::{Purpose, StreamRng, Streams};
+use optimizer::Decay;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,15 +81,6 @@ pub enum NoiseScope {
     Table,
     /// Those rows that are sent anyway.
     Rows,
-}
-
-/// How long a client trains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// This many passes over its examples; at least 1.
-    Epochs(u32),
-    /// This many steps, in as many passes as they need; at least 1.
-    Steps(u32),
 }
 
 /// Why a client cannot train like this.
@@ -137,6 +131,25 @@ impl LocalTraining {
         optimizer::check_regularisation(self.clip.map(f64::from), Some(f64::from(self.proximal)))
     }
 
+    /// The learning rate η of the steps of a job that was dispatched in a round.
+    pub fn rate(&self, round: Round) -> f32 {
+        self.optimizer.rate(self.schedule.factor(round.0) as f32)
+    }
+
+    /// The epochs of a job; none if it is counted in steps.
+    pub const fn epochs(&self) -> Option<u32> {
+        match self.length {
+            Length::Epochs(epochs) => Some(epochs),
+            Length::Steps(_) => None,
+        }
+    }
+
+    /// The same training, of so many epochs.
+    #[must_use]
+    pub fn of_epochs(&self, epochs: u32) -> Self {
+        Self { length: Length::Epochs(epochs), ..self.clone() }
+    }
+
     /// Examples that a client with this many goes through, the same ones several times if need be.
     pub fn examples(&self, size: usize) -> f64 {
         match self.length {
@@ -171,9 +184,8 @@ pub struct TrainingJob<'a> {
 pub struct Worker {
     /// Of the model.
     pub(crate) scratch: Scratch,
-    gradient: Vec<f32>,
     order: Vec<u32>,
-    moments: Moments,
+    buffers: Buffers,
 }
 
 impl Worker {
@@ -231,63 +243,61 @@ impl Trainer<'_> {
     /// # Panics
     /// As [`Trainer::train`].
     pub fn train_one(&self, job: &TrainingJob<'_>, loss_rms: bool, worker: &mut Worker, update: &mut Update) {
-        let Self { model, data, settings, streams } = *self;
-        assert_eq!(job.start.len(), model.parameters(), "{} was sent a model of another length", job.client);
-        let mut order_rng = streams.stream(Purpose::BatchOrder, job.client.0, job.number.0);
-        let mut noise = streams.stream(Purpose::TrainingNoise, job.client.0, job.number.0);
-        let lr_factor = settings.schedule.factor(job.round.0) as f32;
-        let trained = model.trained();
-        let proximal = Proximal { mu: settings.proximal, start: &job.start[..trained] };
-        let extra = Regularisation { clip: settings.clip, proximal: Some(proximal), decays: &settings.decays };
-        let Worker { scratch, gradient, order, moments } = worker;
-        update.clear();
-        update.parameters.extend_from_slice(job.start);
-        gradient.resize(trained, 0.0);
+        let TrainingJob { client, round, number, start, examples } = *job;
+        let sent = (start, self.model.trained());
+        let job = DenseJob::new(self.settings, self.streams, (client, round, number), sent);
+        let job = DenseJob { loss_rms, ..job };
+        self.do_job(&job, (client, number), examples, worker, Wanted::Update(update));
+    }
+
+    /// Does a job of a client on these examples, or works out its mean gradient.
+    pub(crate) fn do_job(
+        &self,
+        job: &DenseJob<'_>,
+        (client, number): (ClientId, JobNumber),
+        examples: &[u32],
+        Worker { scratch, order, buffers }: &mut Worker,
+        mut wanted: Wanted<'_>,
+    ) {
+        let Self { model, data, .. } = *self;
+        assert_eq!(job.start.len(), model.parameters(), "{client} was sent a model of another length");
         order.clear();
-        order.extend_from_slice(job.examples);
-        settings.optimizer.begin(trained, moments);
-        let (epochs, mut steps_left) = match settings.length {
-            _ if job.examples.is_empty() => (0, 0),
-            Length::Epochs(epochs) => (epochs, u32::MAX),
-            Length::Steps(steps) => (u32::MAX, steps),
-        };
-        let (mut loss_sum, mut losses, mut squares) = (0.0, 0_usize, 0.0);
-        let mut is_finite = true;
-        'training: for epoch in 0..epochs {
-            order_rng.shuffle(order);
-            for examples in order.chunks(settings.batch) {
-                let batch = Batch { data, examples };
-                if steps_left == 0 {
-                    break 'training;
-                }
-                if loss_rms && epoch == 0 {
-                    squares += squared_losses(model, &update.parameters, batch, scratch);
-                }
-                let loss = model.loss_and_gradient(&mut update.parameters, batch, gradient, &mut noise, scratch);
-                if epoch == 0 {
-                    loss_sum += f64::from(loss) * examples.len() as f64;
-                    losses += examples.len();
-                }
-                is_finite = loss.is_finite();
-                if !is_finite {
-                    break 'training;
-                }
-                settings.optimizer.step(&mut update.parameters[..trained], gradient, lr_factor, &extra, moments);
-                steps_left -= u32::from(steps_left != u32::MAX);
-            }
-        }
-        // In the precision of the losses that it is the mean of.
-        update.first_loss = if losses == 0 { 0.0 } else { f64::from((loss_sum / losses as f64) as f32) };
-        update.loss_rms = loss_rms.then(|| if losses == 0 { 0.0 } else { sqrt(squares / losses as f64) });
-        update.diverged = !is_finite || !update.is_finite();
-        if update.diverged {
+        order.extend_from_slice(examples);
+        let noise = self.streams.stream(Purpose::TrainingNoise, client.0, number.0);
+        let mut rows = Rows { model, data, noise, squares: job.loss_rms, scratch };
+        if !job.run(order, &mut rows, buffers, &mut wanted) {
             // What is left in padding may not be finite, which no later job should meet.
             *scratch = Scratch::on(scratch.path());
-            update.parameters.iter_mut().filter(|number| number.is_nan()).for_each(|number| *number = f32::NAN);
-            if update.first_loss.is_nan() {
-                update.first_loss = f64::NAN;
-            }
         }
+        if let Wanted::Update(update) = wanted {
+            // In the precision of the losses that it is the mean of.
+            update.first_loss = f64::from(update.first_loss as f32);
+        }
+    }
+}
+
+/// What a model loses on rows.
+struct Rows<'a> {
+    model: &'a dyn Model,
+    data: &'a Dataset,
+    noise: StreamRng,
+    /// Whether the loss of each row is asked for: one more forward pass.
+    squares: bool,
+    scratch: &'a mut Scratch,
+}
+
+impl Slopes for Rows<'_> {
+    fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], tally: Told<'_>) -> bool {
+        let Self { model, data, noise, squares, scratch } = self;
+        let examples = batch.len();
+        let batch = Batch { data, examples: batch };
+        let squares = tally.is_some() && *squares;
+        let squares = if squares { squared_losses(*model, parameters, batch, scratch) } else { 0.0 };
+        let loss = model.loss_and_gradient(parameters, batch, gradient, noise, scratch);
+        if let Some(tally) = tally {
+            tally.tell_batch(examples, f64::from(loss) * examples as f64, squares);
+        }
+        loss.is_finite()
     }
 }
 

@@ -48,11 +48,15 @@ pub struct RunMetrics {
 }
 
 /// A sink that adds rounds up on their way to another.
+#[derive(Stateful)]
 pub struct Metered<'a> {
+    #[state(skip = "keeps a state of its own")]
     sink: &'a mut dyn Sink,
     durations: DurationFold,
     selections: SelectionFold,
     outcomes: Outcomes,
+    /// Where the scenario asks for them.
+    #[state(each)]
     explanations: Option<ExplanationFold>,
 }
 
@@ -92,18 +96,6 @@ impl<'a> Metered<'a> {
             explanations: self.explanations.map(ExplanationFold::finish),
         };
         (metrics, self.outcomes)
-    }
-}
-
-/// What rounds have added up to so far; the sink's state is its own.
-impl Stateful for Metered<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { sink: _, durations, selections, outcomes, explanations } = self;
-        state.field(durations);
-        state.field(selections);
-        state.field(outcomes);
-        // Whether there are any follows from the scenario.
-        explanations.iter_mut().for_each(|explanations| state.field(explanations));
     }
 }
 

@@ -1,8 +1,8 @@
 //! Client-selection policies: one file each, all behind [`Policy`].
 //!
 //! A policy sees what a server could know ([`ServerView`]), returns a decision, and learns from [`Feedback`]; it never
-//! changes anything itself. The runner checks every decision. Only a policy whose settings say so meets the
-//! [`Genie`]'s knowledge.
+//! changes anything itself. The runner checks every decision. Only a policy whose settings say so meets the knowledge
+//! of the [genie](fedgenie_core::oracle::Genie).
 //!
 //! # Adding a policy
 //! Write `policy/NAME.rs` with a `Config` (serde, JSON schema, defaults), its [`PolicySettings`] and the policy,
@@ -13,6 +13,7 @@ mod actor_critic;
 mod answers;
 pub mod bsfl;
 mod candidates;
+mod capabilities;
 pub mod cs_ucb;
 pub mod cs_ucb_q;
 mod explanation;
@@ -35,16 +36,22 @@ pub mod random;
 pub mod rbcs_f;
 pub mod round_robin;
 pub mod rpfl;
+mod selection;
 pub mod thompson;
+mod view;
 
 pub use answers::Answers;
 pub use candidates::{Busy, Candidates};
+pub(crate) use capabilities::tell_subsets;
+pub use capabilities::{Bounds, Capabilities, Subsets};
 pub use explanation::Explanation;
 pub use feedback::{
     AccuracyOn, DeviationFrom, EdgeAccuracy, Feedback, JobReport, ModelQuality, RoundReport, TrainingReport, Waited,
     Wants,
 };
 pub(crate) use means::SampleMeans;
+pub use selection::Selection;
+pub use view::{DeclaredDevice, SelectionRequest, ServerView};
 
 /// A duration, of so many seconds, as a scenario has it.
 fn in_seconds(seconds: f64) -> Value {
@@ -53,105 +60,18 @@ fn in_seconds(seconds: f64) -> Value {
 
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
-use fedgenie_core::id::{ClientId, Round, Turn};
+use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Metric;
-use fedgenie_core::oracle::Genie;
 use fedgenie_core::oracle::hindsight::HindsightPlan;
-use fedgenie_core::oracle::reward::{History, Reward};
+use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
-use fedgenie_core::time::{Span, VirtualTime};
+use fedgenie_core::time::Span;
 use fedgenie_core::units::{Amount, Seconds};
 use fedgenie_learning::model::weights::Tensor;
 use fedgenie_learning::task::ProbeKind;
 use serde_json::Value;
 use std::sync::Arc;
-
-/// A question to a policy: whom to select.
-#[derive(Clone, Copy, Debug)]
-pub struct SelectionRequest<'a> {
-    /// Which of the policy's selections this is, from 1.
-    pub turn: Turn,
-    /// The server's round under way: the version of the model that its updates make.
-    pub round: Round,
-    /// The current virtual time.
-    pub now: VirtualTime,
-    /// At most this many clients may be chosen; fewer candidates than that may be available.
-    pub cohort: usize,
-    /// The round closes when this many updates have arrived; less than `cohort` under over-selection.
-    pub take: usize,
-    /// Who can be chosen.
-    pub available: Candidates<'a>,
-}
-
-impl SelectionRequest<'_> {
-    /// How many to choose out of a list of candidates, and how many of them the round waits for.
-    pub fn sizes(&self, candidates: &[ClientId]) -> (usize, usize) {
-        let cohort = self.cohort.min(candidates.len());
-        (cohort, self.take.min(cohort))
-    }
-}
-
-/// What a server could know about its clients.
-#[derive(Clone, Copy, Debug)]
-pub struct ServerView<'a> {
-    /// Examples per client.
-    pub data_sizes: &'a [u32],
-    /// `d_k/Σd` per client, `d_k` = quality × size.
-    pub shares: &'a [f64],
-    /// Times each client was selected before this selection.
-    pub counts: &'a [u32],
-    /// Answers to [`Probe::Losses`], in the order of the clients asked.
-    pub probed: &'a [(ClientId, f64)],
-    /// Answers to [`Probe::Answers`], in the order of the clients asked: as many numbers each as the kind has.
-    pub answers: &'a [f64],
-    /// Answers to [`Probe::Training`], ascending by client; of one whose training diverged there is none.
-    pub trained: &'a [TrainingReport<'a>],
-    /// The scenario's reward and `(α/m)·g_k` of the available clients, where the round works them out anyway. Nothing
-    /// that a policy could not compute itself from the history: it saves doing so twice.
-    pub gains: Option<(&'a Reward, &'a [f64])>,
-    /// The truth, for a policy that [sees it](Policy::sees_truth).
-    pub genie: Option<&'a Genie>,
-    /// The best set in hindsight, ascending, and what it is worth, for a policy that [foresees](Policy::foresees) it.
-    pub foreseen: Option<(&'a [ClientId], f64)>,
-}
-
-/// What a client declares about its device, in seconds of a typical job.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct DeclaredDevice {
-    /// Median duration of the compute phase.
-    pub compute_seconds: f64,
-    /// Sum of the median durations of download and upload.
-    pub transfer_seconds: f64,
-}
-
-impl<'a> ServerView<'a> {
-    /// `(α/m)·g_k` of the available clients under a reward: those of the round if it is the scenario's reward, or else
-    /// worked out into `buffer`.
-    pub fn gains<'b>(
-        &self,
-        reward: &Reward,
-        ask: &SelectionRequest<'_>,
-        cohort: usize,
-        buffer: &'b mut Vec<f64>,
-    ) -> &'b [f64]
-    where
-        'a: 'b,
-    {
-        match self.gains {
-            Some((known, gains)) if known == reward => gains,
-            _ => {
-                reward.gains(&self.history(ask, cohort), ask.available.list(), buffer);
-                buffer
-            }
-        }
-    }
-
-    /// The view's part that the generalisation function needs.
-    pub const fn history(&self, ask: &SelectionRequest<'_>, cohort: usize) -> History<'a> {
-        History { turn: ask.turn, cohort, shares: self.shares, counts: self.counts }
-    }
-}
 
 /// What a policy must learn about candidates before it can select. The run charges its virtual time and traffic.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,8 +101,8 @@ pub enum Probe {
 
 /// A client-selection policy.
 ///
-/// Its [`Stateful::exchange`] names all that it remembers from selection to selection: a policy that is made anew and
-/// loads what another one saved decides as that one would have.
+/// Its state is its memory from selection to selection, which `#[derive(Stateful)]` saves: a new policy that has loaded
+/// the state of another one decides as that one would have.
 pub trait Policy: Stateful + Send {
     /// What it wants to be told about updates, beside their losses. If the task lacks any of it, or of what
     /// [`Policy::probe_kinds`] and [`Policy::needs_losses`] say, the policy is refused before the run begins.
@@ -211,6 +131,17 @@ pub trait Policy: Stateful + Send {
         None
     }
 
+    /// What it knows beside what every server sees. A policy that declares what its scenario does not give is refused
+    /// before the run begins.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    /// Whether its selection may be empty: a round without a new model, which ends at once.
+    fn can_be_empty(&self) -> bool {
+        false
+    }
+
     /// Whether it decides by losses of clients, asked for or told with their updates.
     fn needs_losses(&self) -> bool {
         false
@@ -229,14 +160,15 @@ pub trait Policy: Stateful + Send {
         None
     }
 
-    /// Chooses at least one (or as many as a budget asks for, if so many are available) and at most `ask.cohort`
-    /// distinct, available clients into the empty `selection`, in dispatch order.
+    /// Decides: chooses at least one (or as many as a budget asks for, if so many are available) and at most `ask.most`
+    /// available clients into the empty `selection`, in dispatch order, and what else is its to choose. Clients are
+    /// distinct, unless they have weights.
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     );
 
     /// Learns. In each round of its server a policy is told, in this order: one [`Feedback::Job`] per job, in the order
@@ -244,6 +176,10 @@ pub trait Policy: Stateful + Send {
     /// [`Feedback::Round`]. Under `buffered` a job is told as soon as it ends. A policy that chooses edge servers is
     /// told of no training. An edge server's policy is told nothing of a round that the cloud called off.
     fn observe(&mut self, _feedback: &Feedback<'_>) {}
+
+    /// Learns from averages of subsets of a round's updates, if its [capabilities](Capabilities) have that: told before
+    /// the [`Feedback::Round`] of each round with updates.
+    fn judge(&mut self, _subsets: &Subsets<'_>) {}
 
     /// Learns what came with an update, as [`Policy::wants_answer`] says: told just before its [`Feedback::Trained`].
     fn told_answer(&mut self, _client: ClientId, _kind: &'static str, _answer: &[f64]) {}
@@ -326,6 +262,8 @@ pub struct BuildContext<'a> {
     pub cohort: usize,
     /// Updates waited for per round.
     pub take: usize,
+    /// What the policy may decide.
+    pub bounds: Bounds,
     /// Examples per client.
     pub data_sizes: &'a [u32],
     /// Whether one server asks clients in rounds: the protocol is neither `buffered` nor `hierarchical`.

@@ -8,11 +8,13 @@
 //! | [`law`] | laws and numbers per client, as a scenario writes them |
 //! | [`availability`] | when devices are available |
 //! | [`link`] | links whose rate changes over time |
+//! | [`forecast`] | what policies may ask about availability |
 //! | [`phase`] | phases of a job: their needs and their ends |
 //! | [`trace`] | importers of measurements on real devices |
 
 pub mod availability;
 mod config;
+pub mod forecast;
 pub mod law;
 pub mod link;
 pub mod phase;
@@ -24,24 +26,27 @@ pub(crate) use config::check_durations;
 pub use config::{
     DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PhaseDropout, PopulationConfig, Work,
 };
+pub use forecast::{Forecast, ForecastConfig, ForecastError, Forecaster};
 pub use phase::{Interruption, Need};
 
 use fedgenie_core::id::{ClientId, JobNumber};
 use fedgenie_core::law::{AnyLaw, JobLatency, Law, LossyLatency};
+use fedgenie_core::limits::DURATION_SECONDS;
 use fedgenie_core::math::float::ln;
 use fedgenie_core::record::{Phase, PhaseSpans};
-use fedgenie_core::rng::{Purpose, StreamRng, Streams};
+use fedgenie_core::rng::{KeyedDraw, Purpose, Streams};
 use fedgenie_core::time::{Span, SpanError};
 use phase::ClientLink;
 
 /// Sources of the files that document clients and the clusters of their servers, by what the JSON schema calls these.
-pub const DOCUMENTED: [(&str, &str); 6] = [
+pub const DOCUMENTED: [(&str, &str); 7] = [
     ("ClustersConfig", include_str!("clusters.rs")),
     ("PlainParameter", include_str!("population/law/parameter.rs")),
     ("TableConfig", include_str!("population/law/table.rs")),
     ("LinkParameter", include_str!("population/law/link.rs")),
     ("TraceLinkConfig", include_str!("population/trace/link.rs")),
     ("DropoutConfig", include_str!("population/config/dropout.rs")),
+    ("ForecastConfig", include_str!("population/forecast.rs")),
 ];
 
 /// A group of the scenario: clients with consecutive ids.
@@ -78,6 +83,8 @@ pub struct Population {
     /// Index into `links` per client and way, down and up, `u32::MAX` for none; empty where nobody has any.
     link_of: Vec<[u32; 2]>,
     notes: Vec<String>,
+    /// What policies may ask about availability, if they may.
+    forecast: Option<Forecast>,
 }
 
 /// The random part of one job, drawn from the streams alone, whether or not the job is ever dispatched.
@@ -178,6 +185,11 @@ impl Population {
         &self.availability
     }
 
+    /// What forecasts of availability are like, where policies may ask for them.
+    pub const fn forecast(&self) -> Option<Forecast> {
+        self.forecast
+    }
+
     /// What a careful user should know about the files that the population was built from.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -231,7 +243,23 @@ impl Population {
         job: JobNumber,
         shares: [f64; 2],
     ) -> Result<JobDraw, LatencyError> {
-        let mut rng = streams.stream(purpose, client.0, job.0);
+        self.draw_work(streams, purpose, (client, job), shares, [1, 1])
+    }
+
+    /// As [`Population::draw`], of a job whose client does `work[0]/work[1]` of a usual job's work: its compute phase
+    /// takes that share of the time drawn, rounded to the nearest nanosecond, halves up.
+    ///
+    /// # Errors
+    /// If a law gives a duration beyond what virtual time can hold.
+    pub fn draw_work(
+        &self,
+        streams: &Streams,
+        purpose: Purpose,
+        (client, job): (ClientId, JobNumber),
+        shares: [f64; 2],
+        work: [u32; 2],
+    ) -> Result<JobDraw, LatencyError> {
+        let mut rng = streams.draw(purpose, client.0, job.0);
         let mut phases = [Span::ZERO; 3];
         let group = &self.groups[self.group_of(client)];
         let shares = if group.has_links { [shares[0], 1.0, shares[1]] } else { [1.0; 3] };
@@ -240,8 +268,11 @@ impl Population {
             phases[phase.index()] =
                 Span::from_seconds(seconds).map_err(|source| LatencyError { client, job, phase, source })?;
         }
+        let compute = &mut phases[Phase::Compute.index()];
+        *compute =
+            scaled(*compute, work).map_err(|source| LatencyError { client, job, phase: Phase::Compute, source })?;
         let loss = if purpose == Purpose::Latency && group.has_dropouts() {
-            group.loss(&mut streams.stream(Purpose::Dropout, client.0, job.0), &phases)
+            group.loss(&mut streams.draw(Purpose::Dropout, client.0, job.0), &phases)
         } else {
             None
         };
@@ -255,7 +286,7 @@ impl Group {
     }
 
     /// The phase in which a job with these durations is lost, and how far into it: of all losses the first.
-    fn loss(&self, rng: &mut StreamRng, phases: &PhaseSpans) -> Option<(Phase, Span)> {
+    fn loss(&self, rng: &mut KeyedDraw, phases: &PhaseSpans) -> Option<(Phase, Span)> {
         let times = self.hazards.map(|hazard| -ln(rng.uniform()) / hazard);
         let struck = Phase::ALL.into_iter().find_map(|phase| {
             // A loss later than the phase lasts, at infinity for a hazard of zero, does not happen.
@@ -282,6 +313,17 @@ impl Group {
     }
 }
 
+/// A share of a span, to the nearest nanosecond.
+fn scaled(span: Span, [work, whole]: [u32; 2]) -> Result<Span, SpanError> {
+    if work == whole {
+        return Ok(span);
+    }
+    let (work, whole) = (u128::from(work), u128::from(whole));
+    let nanoseconds = (2 * u128::from(span.0) * work + whole) / (2 * whole);
+    let most = u128::from(DURATION_SECONDS) * 1_000_000_000;
+    if nanoseconds <= most { Ok(Span(nanoseconds as u64)) } else { Err(SpanError::TooLong) }
+}
+
 /// The phase that a part of a job ends in, and how far into it.
 fn place_of(mut within: Span, phases: &PhaseSpans) -> (Phase, Span) {
     for phase in Phase::ALL {
@@ -297,3 +339,19 @@ fn place_of(mut within: Span, phases: &PhaseSpans) -> (Phase, Span) {
 
 #[cfg(test)]
 mod loss_tests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_spans_round_halves_up() {
+        assert_eq!(scaled(Span(5), [1, 2]), Ok(Span(3)));
+        assert_eq!(scaled(Span(4), [1, 3]), Ok(Span(1)));
+        assert_eq!(scaled(Span(5), [1, 3]), Ok(Span(2)));
+        assert_eq!(scaled(Span(7), [3, 1]), Ok(Span(21)));
+        let most = Span(DURATION_SECONDS * 1_000_000_000);
+        assert_eq!(scaled(most, [2, 2]), Ok(most));
+        assert_eq!(scaled(most, [u32::MAX, 1]), Err(SpanError::TooLong));
+    }
+}

@@ -76,10 +76,19 @@ impl Rule {
         }
     }
 
+    /// Most clients that a policy may choose at once.
+    pub fn most(&self) -> usize {
+        match self {
+            Self::Rounds(rule) => rule.most,
+            Self::Buffered(_) => 1,
+            Self::Hierarchical(rule) => rule.largest(),
+        }
+    }
+
     /// Updates that a selection's round waits for.
     pub fn take(&self) -> usize {
         match self {
-            Self::Rounds(rule) => rule.take,
+            Self::Rounds(rule) => rule.take.min(rule.ask),
             Self::Buffered(_) => 1,
             Self::Hierarchical(rule) => rule.most_asked(),
         }
@@ -97,6 +106,20 @@ impl Rule {
     /// Whether regret is defined: rounds of one server.
     pub const fn has_regret(&self) -> bool {
         matches!(self, Self::Rounds(_))
+    }
+
+    /// The key with which policies decide what regret supposes to be the same in all rounds, if there is one.
+    pub fn decided(&self) -> Option<&'static str> {
+        let of = |rule: &RoundRule| match rule {
+            RoundRule { cut_least: Some(_), .. } => Some("deadline_least"),
+            RoundRule { ask, most, .. } if most > ask => Some("most"),
+            RoundRule { .. } => None,
+        };
+        match self {
+            Self::Rounds(rule) => of(rule),
+            Self::Buffered(_) => None,
+            Self::Hierarchical(rule) => rule.edge.iter().find_map(of),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where records go: digests, and the files of a run's folder.
 
+mod decisions;
 mod digest;
 mod event;
 mod files;
@@ -7,16 +8,18 @@ mod packed;
 mod record_file;
 mod timeline;
 
+pub use decisions::RoundDecisions;
 pub use digest::{Chain, Digests, RoundMark};
 pub use event::event_json;
 pub use files::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, RunFileOptions, RunFiles, TIMELINE_FILE, read_marks};
 pub use timeline::Timeline;
 
 use crate::clusters::Weighed;
+use crate::policy::Selection;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::{DropReason, Phase, Record, Regret};
-use fedgenie_core::state::State;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -59,6 +62,8 @@ pub struct RoundJobs {
     pub edges: Vec<EdgeId>,
     /// Models of edge servers that arrived, where these do not wait for each other, in order of arrival.
     pub edge_models: Vec<ArrivedModel>,
+    /// What policies decided of the selected clients beside selecting them.
+    pub decisions: RoundDecisions,
 }
 
 /// A model of an edge server at a cloud that takes in models as they arrive.
@@ -75,7 +80,7 @@ pub struct ArrivedModel {
 impl RoundJobs {
     /// Empties all lists and keeps their memory.
     pub fn clear(&mut self) {
-        let Self { selected, arrived, late, dropped, joined, lost_late, edges, edge_models } = self;
+        let Self { selected, arrived, late, dropped, joined, lost_late, edges, edge_models, decisions } = self;
         selected.clear();
         arrived.clear();
         late.clear();
@@ -84,6 +89,14 @@ impl RoundJobs {
         lost_late.clear();
         edges.clear();
         edge_models.clear();
+        decisions.clear();
+    }
+
+    /// Adds a selection.
+    pub fn select(&mut self, selection: &Selection) {
+        let before = self.selected.len();
+        self.selected.extend(&**selection);
+        self.decisions.add(before, selection);
     }
 }
 
@@ -163,13 +176,15 @@ impl HindsightRound {
 }
 
 /// Who belongs to which cluster.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Stateful)]
 pub struct ClusterState {
     /// The cluster of each edge server in the next round.
+    #[state(each)]
     pub assignment: Vec<u32>,
     /// How many servers have moved so far, each move counted.
     pub reassignments: u64,
     /// What the assignment was decided by, if it was to be decided after this round.
+    #[state(skip = "recorded with the round")]
     pub reassign: Option<Reassignment>,
 }
 
@@ -276,12 +291,14 @@ impl RoundSummary<'_> {
     /// The round as one JSON object.
     pub fn to_json(&self) -> Value {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| json!(client.0)).collect::<Vec<_>>();
-        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models } = self.jobs;
+        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models, decisions } =
+            self.jobs;
         let mut object = Map::new();
         object.insert("round".to_owned(), json!(self.round.0));
         object.insert("opened_s".to_owned(), json!(self.opened.seconds()));
         object.insert("closed_s".to_owned(), json!(self.closed.seconds()));
         object.insert("selected".to_owned(), json!(ids(selected)));
+        object.extend(decisions.columns());
         object.insert("arrived".to_owned(), json!(ids(arrived)));
         object.insert("late".to_owned(), json!(ids(late)));
         object.insert("dropped".to_owned(), json!(dropped));

@@ -21,22 +21,20 @@ pub mod scripted;
 pub mod softmax_regression;
 
 pub use fedgenie_learning::data::source::DataCache;
+pub(crate) use fedgenie_learning::task::check_parameters;
 pub use fedgenie_learning::task::{
-    Context, Job, JobKey, Labelled, ModelState, Need, On, PrivateTable, PrivateView, ProbeKind, Recommendation,
-    References, Task, Worker,
+    Appendix, Ask, Context, DealtData, Description, Job, JobKey, Labelled, Losses, ModelState, Need, On,
+    PartialTransfer, PrivateState, PrivateTable, PrivateView, ProbeKind, Probes, Recommendation, References, Script,
+    Task, TaskError, Worker,
 };
 
 use crate::clusters::ClusterModel;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::Round;
-use fedgenie_core::limits;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::data::DataError;
 use fedgenie_learning::data::partition::PartitionConfig;
-use fedgenie_learning::model::ModelError;
-use fedgenie_learning::model::weights::WeightsError;
 use fedgenie_learning::task::ClusterNetworks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -206,7 +204,7 @@ pub trait Material {
 /// A task that needs no data to be spread.
 impl<T: Task> Material for T {
     fn whole_bytes(&self) -> u64 {
-        Task::whole_bytes(self)
+        self.layout().whole_bytes()
     }
 
     fn deal(self: Box<Self>, _: usize, _: &[u32], _: &Streams) -> Result<Arc<dyn Task>, TaskError> {
@@ -260,41 +258,6 @@ pub fn files(task: &dyn TaskSettings) -> Vec<PathBuf> {
 pub fn check(task: &dyn TaskSettings) -> Result<(), Complaint> {
     task.check()?;
     task.partition().map_or(Ok(()), |partition| partition.check().map_err(|complaint| complaint.below("partition")))
-}
-
-/// Checks that a run can hold a model of so many parameters.
-///
-/// # Errors
-/// A sentence with the estimate.
-fn check_parameters(parameters: usize) -> Result<(), String> {
-    if parameters > limits::PARAMETERS {
-        return Err(format!("found {parameters} parameters; expected at most {}", limits::PARAMETERS));
-    }
-    let needed = 4 * parameters as u128 * u128::from(limits::MODEL_COPIES);
-    limits::afford(format!("a run with {parameters} parameters"), needed).map_err(|error| error.to_string())
-}
-
-/// Why a task cannot be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum TaskError {
-    /// The data.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// The data do not fit the model.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// The network cannot be built for such examples.
-    #[error("{0}")]
-    Network(String),
-    /// The weights to start from.
-    #[error(transparent)]
-    Weights(#[from] WeightsError),
-    /// A setting, or the file that it names; the path is below the task's table.
-    #[error("{}", _0.message)]
-    Setting(Complaint),
-    /// The data cannot be partitioned as asked.
-    #[error(transparent)]
-    Partition(#[from] fedgenie_learning::data::partition::PartitionError),
 }
 
 #[cfg(test)]

@@ -6,10 +6,12 @@ mod effective;
 pub(crate) mod hindsight;
 mod policies;
 mod servers;
+mod training;
 mod truth;
 
 pub use budget::{Budget, BudgetPlan, Most};
 pub use policies::Evaluated;
+pub use training::Training;
 pub use truth::Truth;
 
 use crate::clusters::{Clusters, ClustersConfig};
@@ -26,7 +28,7 @@ use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan};
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::aggregate::AggregationConfig;
+use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig};
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
@@ -45,6 +47,8 @@ pub struct WorldPlan {
     pub evaluated: Evaluated,
     /// How they train, for a task that trains.
     pub training: LocalTraining,
+    /// Most epochs that a policy may choose for a job; as many as `training` says if none.
+    pub most_epochs: Option<u32>,
     /// Duration of an inference pass over the local data as a share of one training epoch.
     pub inference_share: f64,
     /// When rounds close; its rule is checked when the number of clients is known.
@@ -55,6 +59,8 @@ pub struct WorldPlan {
     pub ties: Ties,
     /// How updates are folded into the global model.
     pub aggregation: AggregationConfig,
+    /// The entries of the algorithm.
+    pub algorithm: AlgorithmsConfig,
     /// The reward, where the scenario has a `[regret]` section.
     pub reward: Option<Reward>,
     /// The regret meters asked for.
@@ -116,19 +122,6 @@ pub type Metrics = Vec<(MetricId, f64)>;
 /// When data move, and the task with the data moved.
 pub type Moved = (Drift, Arc<dyn Task>);
 
-/// How clients train, and what the server makes of it.
-#[derive(Clone, Debug)]
-pub struct Training {
-    /// How clients train.
-    pub local: LocalTraining,
-    /// Duration of an inference pass over the local data as a share of one training epoch.
-    pub inference_share: f64,
-    /// Bytes of the whole model.
-    pub payload_bytes: u64,
-    /// How updates are folded into the global model.
-    pub aggregation: AggregationConfig,
-}
-
 /// When models travel and change.
 #[derive(Debug)]
 pub struct Protocol {
@@ -153,6 +146,7 @@ struct Foundation {
     hindsight: Option<Hindsight>,
     clusters: Option<Clusters>,
     local: LocalTraining,
+    algorithm: Algorithm,
     budget: Budget,
     warnings: Vec<String>,
 }
@@ -190,6 +184,7 @@ impl WorldPlan {
             hindsight,
             clusters,
             local,
+            algorithm,
             budget,
             mut warnings,
         } = self.foundation(seed, cache)?;
@@ -197,11 +192,14 @@ impl WorldPlan {
             Some(reward) => Some(Truth::new(reward, &self.meters, &population, &rule, &mut warnings)?),
             None => None,
         };
+        let most_epochs = local.epochs().map(|epochs| self.most_epochs.unwrap_or(epochs));
         let training = Training {
             local,
+            most_epochs,
             inference_share: self.inference_share,
             payload_bytes,
             aggregation: self.aggregation.clone(),
+            algorithm,
         };
         let protocol = Protocol { rule, ties: self.ties, edge_links, clusters };
         let shares = population.shares();
@@ -238,7 +236,7 @@ impl WorldPlan {
     /// What is measured of a task: on validation data only where there are any.
     fn measures(&self, task: Option<&dyn Task>) -> Measures {
         let mut measures = self.task.measures();
-        measures.has_valid &= task.is_some_and(Task::has_valid);
+        measures.has_valid &= task.is_some_and(|task| task.describe().has_valid);
         measures
     }
 
@@ -278,13 +276,10 @@ impl WorldPlan {
                 let declared = is_declared.then(|| plan.build(&work(None), &streams)).transpose()?;
                 let sizes = declared.as_ref().map_or(&[][..], Population::data_sizes);
                 let task = material.deal(clients, sizes, &streams)?;
+                assert_eq!(task.describe().examples.len(), clients, "a task describes each of its clients");
                 let population = match declared {
                     Some(population) => population,
-                    None => {
-                        let ids = (0..clients).map(ClientId::from_index);
-                        let sizes: Vec<u32> = ids.map(|client| task.examples(client) as u32).collect();
-                        plan.build(&work(Some(&sizes)), &streams)?
-                    }
+                    None => plan.build(&work(Some(&task.describe().examples)), &streams)?,
                 };
                 (population, Some(task))
             }
@@ -299,7 +294,16 @@ impl WorldPlan {
                 "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
             return Err(WorldError::scenario("regret", message));
         }
-        let sends_parts = task.as_ref().is_some_and(|task| !task.sends_all());
+        let is_compared = self.reward.is_some() || self.hindsight.is_some();
+        if let Some(key) = rule.decided().filter(|_| is_compared) {
+            let message = format!(
+                "is defined for rounds of one size and deadline, and {key} of the protocol lets policies decide that; take one \
+                 of the two out"
+            );
+            return Err(WorldError::scenario("regret", message));
+        }
+        let algorithm = self.algorithm(&rule, task.as_deref())?;
+        let sends_parts = task.as_ref().is_some_and(|task| task.partial().is_some()) || algorithm.sends_more();
         if !self.meters.is_empty() && sends_parts && population.has_links() {
             let message = "mean speeds are not defined where transfers over links take as long as the rows of a job need, \
                            which differ from job to job; give latency instead of device, send whole tables, or take \
@@ -311,7 +315,7 @@ impl WorldPlan {
         let edge_links = self.edge_links(&rule, &streams)?;
         let mut warnings = population.notes().to_vec();
         warnings.extend(heavy_tails(&population, &rule));
-        warnings.extend(task.iter().flat_map(|task| task.warnings()));
+        warnings.extend(task.iter().flat_map(|task| task.describe().warnings.iter().cloned()));
         if let Some(clusters) = &clusters {
             self.check_losses(clusters, task.as_deref())?;
             self.check_told_losses(clusters, task.as_deref(), &rule)?;
@@ -329,7 +333,7 @@ impl WorldPlan {
         }
         let budget = self.budget(
             (&rule, population.len()),
-            (task.as_deref(), payload_bytes),
+            (task.as_deref(), payload_bytes, &algorithm),
             (&local, &streams),
             &mut warnings,
         )?;
@@ -351,6 +355,7 @@ impl WorldPlan {
             hindsight,
             clusters,
             local,
+            algorithm,
             budget,
             warnings,
         })
@@ -425,7 +430,7 @@ impl World {
 
     /// The test examples of a server, where the task deals them to servers.
     pub fn test_of(&self, server: EdgeId) -> Option<&[u32]> {
-        let dealt = || self.task.as_ref().map(|task| task.test_of_servers(&self.members(), &self.streams));
+        let dealt = || Some(self.task.as_ref()?.dealt()?.test_of_servers(&self.members(), &self.streams));
         let all = self.server_tests.get_or_init(|| dealt().unwrap_or_default());
         all.get(server.index()).map(|examples| &**examples)
     }
@@ -449,7 +454,7 @@ impl World {
     pub fn initial_measures(&self) -> Vec<f64> {
         let mut values = vec![f64::NAN; self.measures.of_data.len()];
         if let Some(task) = self.task.as_deref() {
-            initially(task, &self.streams, self.servers(), |state| task.evaluate(On::Test, state, false, &mut values));
+            initially(task, &self.streams, self.servers(), |state| task.measure(On::Test, state, false, &mut values));
         }
         values
     }
@@ -457,13 +462,6 @@ impl World {
     /// Whose latencies have an infinite mean or variance, in sentences; empty where no round waits for them for ever.
     pub fn heavy_tails(&self) -> Vec<String> {
         heavy_tails(&self.population, &self.protocol.rule)
-    }
-
-    /// Duration of a client's inference pass as a share of a whole job's compute phase.
-    pub fn inference_of_job(&self, client: ClientId) -> f64 {
-        let size = self.population.data_sizes()[client.index()] as usize;
-        let epochs = if size == 0 { 1.0 } else { self.training.local.examples(size) / size as f64 };
-        self.training.inference_share / epochs
     }
 }
 

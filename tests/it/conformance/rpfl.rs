@@ -3,7 +3,8 @@
 use super::NoDevices;
 use fedgenie::id::{ClientId, Round, Turn};
 use fedgenie::policy::{
-    BuildContext, Feedback, Policy, PolicyConfig, PolicyRng, SelectionRequest, ServerView, TrainingReport,
+    Bounds, BuildContext, Feedback, Policy, PolicyConfig, PolicyRng, Selection, SelectionRequest, ServerView,
+    TrainingReport,
 };
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::time::{Span, VirtualTime};
@@ -26,6 +27,7 @@ impl Asked {
             among: 8,
             cohort: 3,
             take: 3,
+            bounds: Bounds::of_size(3),
             data_sizes: &SIZES,
             in_rounds: true,
             trains: true,
@@ -49,6 +51,7 @@ impl Asked {
             round,
             now: VirtualTime::START,
             cohort: 3,
+            most: 3,
             take: 3,
             available: there.as_slice().into(),
         };
@@ -62,10 +65,13 @@ impl Asked {
             gains: None,
             genie: None,
             foreseen: None,
+            layout: None,
+            bounds: None,
+            forecaster: None,
         };
         let [mut policy, mut solver] =
             [Purpose::Policy, Purpose::Solver].map(|purpose| Streams::new(1).stream(purpose, 0, self.turn));
-        let mut selection = Vec::new();
+        let mut selection = Selection::default();
         self.policy.select(&ask, &view, &mut PolicyRng { policy: &mut policy, solver: &mut solver }, &mut selection);
         for &client in &selection {
             self.counts[client.index()] += 1;

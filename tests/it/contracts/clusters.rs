@@ -13,9 +13,10 @@ use fedgenie::model::weights::Tensor;
 use fedgenie::policy::Feedback;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::rng::{StreamRng, Streams};
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::{
-    Context, DataCache, Job, Material, ModelState, On, PrivateView, Task, TaskError, TaskSettings, Worker,
+    Ask, Context, DataCache, DealtData, Description, Job, Material, On, PrivateView, Task, TaskError, TaskSettings,
+    Worker,
 };
 use fedgenie::trainer::LocalTraining;
 use std::sync::{Arc, Mutex};
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug)]
 struct TwoBlocks {
     layout: Layout,
+    description: Description,
     /// Whether there are test examples of servers: those that their first clients want, of server m the first m + 1.
     has_tests: bool,
 }
@@ -41,12 +43,8 @@ impl Task for TwoBlocks {
         parameters.copy_from_slice(&[0.5, 0.25 * cluster as f32]);
     }
 
-    fn examples(&self, _: ClientId) -> usize {
-        8
-    }
-
-    fn all_examples(&self) -> u64 {
-        96
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
     fn operations(&self, _: ClientId, _: &LocalTraining) -> f64 {
@@ -57,27 +55,22 @@ impl Task for TwoBlocks {
         update.clear();
         let error = f64::from(job.start[0]) + f64::from(job.start[1]) - wanted(job.client);
         update.parameters.extend(job.start.iter().map(|&number| (f64::from(number) - 0.25 * error) as f32));
-        update.first_loss = error * error;
+        (update.first_loss, update.steps) = (error * error, 1);
     }
 
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {
-        let everyone: Vec<ClientId> = (0..12).map(ClientId).collect();
-        let clients = match on {
-            On::Client(client) => vec![client],
-            On::Server(_, members) => members.to_vec(),
-            On::ServerTest(_, _, examples) => examples.iter().copied().map(ClientId).collect(),
-            _ => everyone,
-        };
-        let model = f64::from(state.model[0]) + f64::from(state.model[1]);
-        let squares = clients.iter().map(|&client| (model - wanted(client)) * (model - wanted(client)));
-        values[0] = squares.sum::<f64>() / clients.len() as f64;
-        clients.len() as f64
-    }
-
-    fn test_of_servers(&self, servers: &[Vec<ClientId>], _: &Streams) -> Vec<Vec<u32>> {
-        let first =
-            |(server, members): (usize, &Vec<ClientId>)| members[..=server].iter().map(|client| client.0).collect();
-        if self.has_tests { servers.iter().enumerate().map(first).collect() } else { Vec::new() }
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+        for ask in asks {
+            let clients = match ask.on {
+                On::Client(client) => vec![client],
+                On::Server(_, members) => members.to_vec(),
+                On::ServerTest(_, _, examples) => examples.iter().copied().map(ClientId).collect(),
+                _ => (0..12).map(ClientId).collect(),
+            };
+            let model = f64::from(ask.state.model[0]) + f64::from(ask.state.model[1]);
+            let squares = clients.iter().map(|&client| (model - wanted(client)) * (model - wanted(client)));
+            ask.values[0] = squares.sum::<f64>() / clients.len() as f64;
+            ask.weight = clients.len() as f64;
+        }
     }
 
     fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
@@ -85,6 +78,18 @@ impl Task for TwoBlocks {
         let of_cluster = |(index, model): (usize, &&[f32])| tensor(format!("cluster.{index}"), model[1]);
         let shared = tensor("global".to_owned(), models[0][0]);
         [shared].into_iter().chain(models.iter().enumerate().map(of_cluster)).collect()
+    }
+
+    fn dealt(&self) -> Option<&dyn DealtData> {
+        self.has_tests.then_some(self)
+    }
+}
+
+impl DealtData for TwoBlocks {
+    fn test_of_servers(&self, servers: &[Vec<ClientId>], _: &Streams) -> Vec<Vec<u32>> {
+        let first =
+            |(server, members): (usize, &Vec<ClientId>)| members[..=server].iter().map(|client| client.0).collect();
+        servers.iter().enumerate().map(first).collect()
     }
 }
 
@@ -108,7 +113,8 @@ impl TaskSettings for Settings {
 
     fn material(&self, _: &Streams, _: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let segments = vec![Segment::dense("global", 1, Scope::Shared), Segment::dense("own", 1, Scope::Cluster)];
-        Ok(Some(Box::new(TwoBlocks { layout: Layout::new(segments), has_tests: self.has_tests })))
+        let (layout, description) = (Layout::new(segments), Description::of([8; 12]));
+        Ok(Some(Box::new(TwoBlocks { layout, description, has_tests: self.has_tests })))
     }
 }
 
@@ -177,12 +183,10 @@ fn each_test_example_is_measured_under_its_servers_model() {
 }
 
 /// Moves every edge server to the next cluster after each round, and writes down what it is told.
+#[derive(Stateful)]
 struct Next {
+    #[state(skip = "read by the test")]
     told: Arc<Mutex<Vec<String>>>,
-}
-
-impl Stateful for Next {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl ClusterPolicy for Next {

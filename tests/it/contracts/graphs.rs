@@ -7,11 +7,11 @@ use fedgenie::layout::{Layout, Update};
 use fedgenie::math::float::{ln, sqrt};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
-use fedgenie::policy::{Feedback, Policy, PolicyRng, SelectionRequest, ServerView};
+use fedgenie::policy::{Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::Streams;
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::{
-    Context, DataCache, Job, Material, ModelState, On, PrivateView, Task, TaskError, TaskSettings, Worker,
+    Ask, Context, DataCache, Description, Job, Material, On, PrivateView, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
 
@@ -20,6 +20,7 @@ use fedgenie::trainer::LocalTraining;
 #[derive(Debug)]
 struct Graphs {
     layout: Layout,
+    description: Description,
 }
 
 /// Features of node `n` and of its neighbours, and its rating.
@@ -47,12 +48,8 @@ impl Task for Graphs {
         parameters.fill(0.0);
     }
 
-    fn examples(&self, client: ClientId) -> usize {
-        nodes(client).count()
-    }
-
-    fn all_examples(&self) -> u64 {
-        (0..12).map(|client| self.examples(ClientId(client)) as u64).sum()
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
     fn operations(&self, _: ClientId, _: &LocalTraining) -> f64 {
@@ -62,25 +59,27 @@ impl Task for Graphs {
     fn train(&self, job: &Job<'_>, _: &Context<'_>, _: &mut Worker, update: &mut Update) {
         update.clear();
         let clients = [job.client];
-        let count = self.examples(job.client) as f64;
+        let count = nodes(job.client).count() as f64;
         let (mut slope, mut loss) = ([0.0; 2], 0.0);
         for (x, error) in errors(job.start, &clients) {
             slope = [slope[0] + error * x[0] / count, slope[1] + error * x[1] / count];
             loss += error * error / count;
         }
         update.parameters.extend(job.start.iter().zip(slope).map(|(&weight, slope)| weight - 0.5 * slope as f32));
-        update.first_loss = loss;
+        (update.first_loss, update.steps) = (loss, 1);
     }
 
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {
-        let clients = match on {
-            On::Client(client) => vec![client],
-            On::Server(_, members) => members.to_vec(),
-            _ => (0..12).map(ClientId).collect(),
-        };
-        let count = clients.iter().map(|&client| self.examples(client)).sum::<usize>() as f64;
-        values[0] = sqrt(errors(state.model, &clients).map(|(_, error)| error * error).sum::<f64>() / count);
-        count
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+        for ask in asks {
+            let clients = match ask.on {
+                On::Client(client) => vec![client],
+                On::Server(_, members) => members.to_vec(),
+                _ => (0..12).map(ClientId).collect(),
+            };
+            ask.weight = clients.iter().map(|&client| nodes(client).count()).sum::<usize>() as f64;
+            let squares = errors(ask.state.model, &clients).map(|(_, error)| error * error);
+            ask.values[0] = sqrt(squares.sum::<f64>() / ask.weight);
+        }
     }
 
     fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
@@ -105,12 +104,13 @@ impl TaskSettings for Settings {
     }
 
     fn material(&self, _: &Streams, _: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
-        Ok(Some(Box::new(Graphs { layout: Layout::dense(2, 2) })))
+        let description = Description::of((0..12).map(|client| nodes(ClientId(client)).count()));
+        Ok(Some(Box::new(Graphs { layout: Layout::dense(2, 2), description })))
     }
 }
 
 /// Arms with mean rewards and counts.
-#[derive(Default)]
+#[derive(Default, Stateful)]
 struct Arms(Vec<f64>, Vec<u32>);
 
 impl Arms {
@@ -130,20 +130,11 @@ impl Arms {
 }
 
 /// Upper confidence bounds for how many, and for whom: a round is worth what its error says, less its traffic.
+#[derive(Stateful)]
 struct HowMany {
     sizes: Arms,
     clients: Arms,
     chosen: usize,
-}
-
-impl Stateful for HowMany {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        for Arms(means, counts) in [&mut self.sizes, &mut self.clients] {
-            state.field(means);
-            state.field(counts);
-        }
-        state.field(&mut self.chosen);
-    }
 }
 
 impl Policy for HowMany {
@@ -152,7 +143,7 @@ impl Policy for HowMany {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let turn = f64::from(ask.turn.0);
         self.chosen = (0..ask.cohort).min_by(self.sizes.best(turn)).unwrap();

@@ -7,12 +7,12 @@ use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
-use fedgenie::policy::{Feedback, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie::policy::{Feedback, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::{StreamRng, Streams};
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::{
-    Context, DataCache, Job, JobKey, Material, ModelState, On, PrivateView, ProbeKind, Task, TaskError, TaskSettings,
-    Worker,
+    Ask, Context, DataCache, Description, Job, JobKey, Material, ModelState, On, PartialTransfer, PrivateState,
+    PrivateView, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
 
@@ -22,6 +22,7 @@ const ITEMS: u32 = 6;
 #[derive(Debug)]
 struct Rows {
     layout: Layout,
+    description: Description,
 }
 
 fn items(client: ClientId) -> Vec<u32> {
@@ -43,32 +44,12 @@ impl Task for Rows {
         parameters.fill(0.5);
     }
 
-    fn private_len(&self, _: ClientId) -> usize {
-        2
-    }
-
-    fn init_private(&self, client: ClientId, _: &Streams, private: &mut [f32]) {
-        private.copy_from_slice(&[0.25, 0.05 * client.0 as f32]);
-    }
-
-    fn examples(&self, _: ClientId) -> usize {
-        2
-    }
-
-    fn all_examples(&self) -> u64 {
-        24
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
     fn operations(&self, _: ClientId, _: &LocalTraining) -> f64 {
         100.0
-    }
-
-    fn sends_all(&self) -> bool {
-        false
-    }
-
-    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [u64; 2] {
-        [self.layout.whole_bytes(), self.layout.update_bytes(2)]
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
@@ -76,6 +57,7 @@ impl Task for Rows {
         update.clear();
         update.private = task.private_of(job.client, job.private, context.streams);
         update.rows = items(job.client);
+        update.steps = 1;
         for row in update.rows.clone() {
             let item = &job.start[self.layout.row(row)];
             let wrong = error(&update.private, item);
@@ -85,35 +67,22 @@ impl Task for Rows {
         }
     }
 
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {
-        if let On::Model = on {
-            let ages = state.moved.iter().map(|&moved| f64::from(state.round.since(moved)));
-            values[0] = ages.sum::<f64>() / f64::from(ITEMS);
-            return 1.0;
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+        for Ask { on, state, values, weight } in asks {
+            let clients = match *on {
+                On::Client(client) => vec![client],
+                On::Server(_, members) => members.to_vec(),
+                _ => (0..12).map(ClientId).collect(),
+            };
+            *weight = clients.len() as f64;
+            values[0] = match on {
+                On::Model => {
+                    let ages = state.moved.iter().map(|&moved| f64::from(state.round.since(moved)));
+                    ages.sum::<f64>() / f64::from(ITEMS)
+                }
+                _ => clients.iter().map(|&client| self.loss(client, state)).sum::<f64>() / *weight,
+            };
         }
-        let task: &dyn Task = self;
-        let clients = match on {
-            On::Client(client) => vec![client],
-            On::Server(_, members) => members.to_vec(),
-            _ => (0..12).map(ClientId).collect(),
-        };
-        let of = |&client: &ClientId| -> f64 {
-            let user = task.private_of(client, state.private.get(client), &Streams::new(0));
-            let square = |row: u32| error(&user, &state.model[self.layout.row(row)]).powi(2);
-            items(client).into_iter().map(|row| f64::from(square(row))).sum::<f64>() / 2.0
-        };
-        values[0] = clients.iter().map(of).sum::<f64>() / clients.len() as f64;
-        clients.len() as f64
-    }
-
-    fn probes(&self) -> &[ProbeKind] {
-        &[ProbeKind { name: "row", numbers: 2, passes: 0.5, needs_model: true }]
-    }
-
-    fn answer(&self, _: &ProbeKind, client: ClientId, state: &ModelState<'_>, answer: &mut Vec<f64>) {
-        let task: &dyn Task = self;
-        let row = task.private_of(client, state.private.get(client), &Streams::new(0));
-        answer.extend(row.iter().map(|&number| f64::from(number)));
     }
 
     fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor> {
@@ -121,6 +90,55 @@ impl Task for Rows {
         let rows = (0..12).map(ClientId).map(|client| task.private_of(client, private.get(client), &Streams::new(0)));
         let users = Tensor { name: "users.weight".to_owned(), shape: vec![12, 2], values: rows.flatten().collect() };
         vec![Tensor { name: "items.weight".to_owned(), shape: vec![6, 2], values: models[0].to_vec() }, users]
+    }
+
+    fn partial(&self) -> Option<&dyn PartialTransfer> {
+        Some(self)
+    }
+
+    fn private(&self) -> Option<&dyn PrivateState> {
+        Some(self)
+    }
+
+    fn probes(&self) -> Option<&dyn Probes> {
+        Some(self)
+    }
+}
+
+impl Rows {
+    fn loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+        let task: &dyn Task = self;
+        let user = task.private_of(client, state.private.get(client), &Streams::new(0));
+        let square = |row: u32| error(&user, &state.model[self.layout.row(row)]).powi(2);
+        items(client).into_iter().map(|row| f64::from(square(row))).sum::<f64>() / 2.0
+    }
+}
+
+impl PartialTransfer for Rows {
+    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [u64; 2] {
+        [self.layout.whole_bytes(), self.layout.update_bytes(2)]
+    }
+}
+
+impl PrivateState for Rows {
+    fn len(&self, _: ClientId) -> usize {
+        2
+    }
+
+    fn init(&self, client: ClientId, _: &Streams, private: &mut [f32]) {
+        private.copy_from_slice(&[0.25, 0.05 * client.0 as f32]);
+    }
+}
+
+impl Probes for Rows {
+    fn kinds(&self) -> &[ProbeKind] {
+        &[ProbeKind { name: "row", numbers: 2, passes: 0.5, needs_model: true }]
+    }
+
+    fn answer(&self, _: &ProbeKind, job: JobKey, _: &Context<'_>, state: &ModelState<'_>, answer: &mut Vec<f64>) {
+        let task: &dyn Task = self;
+        let row = task.private_of(job.client, state.private.get(job.client), &Streams::new(0));
+        answer.extend(row.iter().map(|&number| f64::from(number)));
     }
 }
 
@@ -143,23 +161,17 @@ impl TaskSettings for Settings {
 
     fn material(&self, _: &Streams, _: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let layout = Layout::new(vec![Segment::table("items.weight", 6, 2, Scope::Shared)]);
-        Ok(Some(Box::new(Rows { layout })))
+        Ok(Some(Box::new(Rows { layout, description: Description::of([2; 12]) })))
     }
 }
 
 /// Prefers clients whose rows have a large product with weights that it moves towards the rows of low losses.
+#[derive(Stateful)]
 struct Actor {
     weights: [f64; 2],
     losses: Vec<f64>,
     /// Whom it has just asked, of whom some may have gone since, while others came.
     asked: Vec<ClientId>,
-}
-
-impl Stateful for Actor {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.weights);
-        state.field(&mut self.losses);
-    }
 }
 
 impl Policy for Actor {
@@ -181,7 +193,7 @@ impl Policy for Actor {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         assert_eq!(view.answers.len(), 2 * self.asked.len());

@@ -2,20 +2,18 @@
 
 use super::{PROTOCOLS, experiment, run};
 use fedgenie::experiment::Threads;
-use fedgenie::id::ClientId;
-use fedgenie::policy::{DeviationFrom, Policy, PolicyRng, SelectionRequest, ServerView, Wants};
-use fedgenie::state::{State, Stateful};
+use fedgenie::policy::{DeviationFrom, Policy, PolicyRng, Selection, SelectionRequest, ServerView, Wants};
+use fedgenie::state::Stateful;
 
 /// Wants this much and selects the first clients.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Stateful)]
 struct Wanting {
+    #[state(skip = "from the test")]
     wants: Wants,
+    #[state(skip = "from the test")]
     kinds: &'static [&'static str],
+    #[state(skip = "from the test")]
     losses: bool,
-}
-
-impl Stateful for Wanting {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for Wanting {
@@ -36,7 +34,7 @@ impl Policy for Wanting {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(ask.available.list().iter().take(ask.cohort));
     }

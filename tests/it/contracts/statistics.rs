@@ -1,9 +1,9 @@
 //! Statistics of updates with quality and deviation, for a policy that wants them all.
 
 use super::{PROTOCOLS, experiment, run};
-use fedgenie::id::{ClientId, Turn};
-use fedgenie::policy::{DeviationFrom, Feedback, Policy, PolicyRng, SelectionRequest, ServerView, Wants};
-use fedgenie::state::{State, Stateful};
+use fedgenie::id::Turn;
+use fedgenie::policy::{DeviationFrom, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView, Wants};
+use fedgenie::state::Stateful;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -21,17 +21,14 @@ struct Told {
 }
 
 /// Selects those whose last update was worth most: quality gained, plus examples times losses, less deviation.
+#[derive(Stateful)]
 struct Curious {
     worth: Vec<f64>,
+    #[state(skip = "read by the test")]
     told: Arc<Mutex<Vec<Told>>>,
     /// Which policy of all runs it is: runs are carried out side by side.
+    #[state(skip = "from the test")]
     run: usize,
-}
-
-impl Stateful for Curious {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.worth);
-    }
 }
 
 impl Policy for Curious {
@@ -50,7 +47,7 @@ impl Policy for Curious {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(ask.available.list());
         rng.policy.shuffle(selection);

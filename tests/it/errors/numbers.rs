@@ -3,13 +3,16 @@
 use super::{Case, PLAIN, TRAINING, contents, refused_world, told};
 use crate::support::{Workplace, changed};
 use fedgenie::config::check;
+use fedgenie::id::ClientId;
 use fedgenie::law::empirical::SampleFileError;
 use fedgenie::law::{Constant, Empirical, ExpectedMinimum, ExpectedMinimumError, Exponential, JobLatency, LawConfig};
 use fedgenie::limits::{Budget, SAMPLES, afford};
 use fedgenie::oracle::annealing::{Annealing, Config, Search};
+use fedgenie::policy::ServerView;
 use fedgenie::population::link::LinkTrace;
+use fedgenie::population::{ForecastError, Forecaster};
 use fedgenie::state::{State, StateError};
-use fedgenie::time::Span;
+use fedgenie::time::{Span, VirtualTime};
 use fedgenie::trainer::{LocalTraining, OptimizerConfig};
 
 /// A file of samples is refused, and is as it was.
@@ -58,10 +61,42 @@ fn law(text: &str) -> fedgenie::law::BuildError {
     serde_json::from_str::<LawConfig<f64>>(text).unwrap().build().unwrap_err()
 }
 
+/// A question that has no answer, in seconds; the next one has one.
+fn forecast(client: u32, from: u64, to: u64) -> ForecastError {
+    let text = changed(PLAIN, "[population.latency]", "[population.forecast]\nhorizon = \"1 h\"\n[population.latency]");
+    let world = crate::support::world(&text, 1);
+    let forecaster = Forecaster::new(&world.population, &world.streams, None).unwrap();
+    let at = |seconds: u64| VirtualTime(seconds * 1_000_000_000);
+    let error = forecaster.ask(ClientId(client), at(from), at(to)).unwrap_err();
+    assert_eq!((forecaster.refused(), forecaster.ask(ClientId(4), at(0), at(3_600))), (Some(error), Ok(true)));
+    error
+}
+
 pub const CASES: &[Case] = &[
     ("SpanError::NotANumber", || told(Span::from_seconds(f64::NAN).unwrap_err())),
     ("SpanError::Negative", || told(Span::from_seconds(-1.0).unwrap_err())),
     ("SpanError::TooLong", || told(Span::from_seconds(3_153_600_001.0).unwrap_err())),
+    ("ForecastError::Beyond", || told(forecast(0, 0, 3_601))),
+    ("ForecastError::Backwards", || told(forecast(0, 2, 1))),
+    ("ForecastError::Stranger", || told(forecast(5, 0, 1))),
+    ("ForecastError::Undeclared", || {
+        let (sizes, world) = ([1; 5], crate::support::world(PLAIN, 1));
+        let view = ServerView {
+            data_sizes: &sizes,
+            shares: &world.shares,
+            counts: &[0; 5],
+            probed: &[],
+            answers: &[],
+            trained: &[],
+            gains: None,
+            genie: None,
+            foreseen: None,
+            layout: None,
+            bounds: None,
+            forecaster: None,
+        };
+        told(view.forecast(ClientId(0), VirtualTime(0), VirtualTime(1)).unwrap_err())
+    }),
     ("LawError", || told(Exponential::new(0.0, 1.0).unwrap_err())),
     ("BuildError::Parameter", || told(law(r#"{"exponential": {"mean": -1.0}}"#))),
     ("BuildError::Samples", || told(law(r#"{"empirical": {"file": "there/is/none"}}"#))),

@@ -4,13 +4,12 @@ use super::{Case, PLAIN, Provoked, TRAINING, told};
 use crate::support::{SCENARIO, SETTINGS, Script, Seen, Workplace, changed, play, world};
 use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, Overrides, Threads};
-use fedgenie::id::ClientId;
-use fedgenie::policy::{Policies, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use fedgenie::policy::{Policies, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
 use fedgenie::rng::StreamRng;
 use fedgenie::run::{Run, RunError};
-use fedgenie::state::{State, Stateful};
+use fedgenie::state::Stateful;
 use fedgenie::task::DataCache;
 use fedgenie::time::Span;
 use std::io;
@@ -61,11 +60,8 @@ fn away(scenario: &str, until: u32) -> RunError {
 }
 
 /// Waits before its second selection for longer than runs last.
+#[derive(Stateful)]
 struct Waiting;
-
-impl Stateful for Waiting {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
 
 impl Policy for Waiting {
     fn probes(&self) -> bool {
@@ -81,7 +77,7 @@ impl Policy for Waiting {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(ask.available.list().iter().take(1));
     }

@@ -234,7 +234,9 @@ fn recompute(index: usize, case: &Case) -> f64 {
         // The largest keys: logits with noise from the policy's stream, in which the weights come first.
         let mut stream = Streams::new(1).stream(Purpose::Policy, 0, number);
         if number == 1 {
-            stream.skip(weights as u64);
+            for _ in 0..weights {
+                stream.uniform();
+            }
         }
         let keys = decision.logits(&nets[0]).into_iter().map(|logit| logit - (-stream.uniform().ln()).ln());
         let mut keys: Vec<(usize, f64)> = keys.enumerate().collect();

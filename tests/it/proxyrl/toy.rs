@@ -9,10 +9,11 @@ use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
 use fedgenie::rng::Streams;
 use fedgenie::task::{
-    Context, DataCache, Job, JobKey, Material, ModelState, On, PrivateView, ProbeKind, Task, TaskError, TaskSettings,
-    Worker,
+    Ask, Context, DataCache, Description, Job, JobKey, Losses, Material, ModelState, On, PartialTransfer, PrivateState,
+    PrivateView, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
+use std::sync::Arc;
 
 const ITEMS: u32 = 6;
 
@@ -30,6 +31,7 @@ pub struct Toy {
 #[derive(Debug)]
 struct Items {
     layout: Layout,
+    description: Description,
     is_sick: bool,
 }
 
@@ -57,28 +59,12 @@ impl Task for Items {
         parameters.fill(0.5);
     }
 
-    fn private_len(&self, _: ClientId) -> usize {
-        1
-    }
-
-    fn examples(&self, client: ClientId) -> usize {
-        1 + client.index() % 4
-    }
-
-    fn all_examples(&self) -> u64 {
-        30
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
     fn operations(&self, _: ClientId, _: &LocalTraining) -> f64 {
         100.0
-    }
-
-    fn sends_all(&self) -> bool {
-        false
-    }
-
-    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [u64; 2] {
-        [self.layout.whole_bytes(), self.layout.update_bytes(1)]
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
@@ -93,26 +79,65 @@ impl Task for Items {
         update.private[0] += 1.0;
     }
 
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {
-        if let On::Model = on {
-            let ages = state.moved.iter().map(|&moved| f64::from(state.round.since(moved)));
-            values[0] = ages.sum::<f64>() / f64::from(ITEMS) / 10.0;
-            values[1] = sum(state.model);
-            return 1.0;
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+        for Ask { on, state, values, weight } in asks {
+            if let On::Model = on {
+                let ages = state.moved.iter().map(|&moved| f64::from(state.round.since(moved)));
+                values[0] = ages.sum::<f64>() / f64::from(ITEMS) / 10.0;
+                values[1] = sum(state.model);
+                *weight = 1.0;
+            } else {
+                values[0] = (0.37 * sum(state.model)).fract();
+                *weight = 12.0;
+            }
         }
-        values[0] = (0.37 * sum(state.model)).fract();
-        12.0
     }
 
+    fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
+        vec![Tensor { name: "items.weight".to_owned(), shape: vec![6, 1], values: models[0].to_vec() }]
+    }
+
+    fn partial(&self) -> Option<&dyn PartialTransfer> {
+        Some(self)
+    }
+
+    fn private(&self) -> Option<&dyn PrivateState> {
+        Some(self)
+    }
+
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+
+    fn probes(&self) -> Option<&dyn Probes> {
+        Some(self)
+    }
+}
+
+impl PartialTransfer for Items {
+    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [u64; 2] {
+        [self.layout.whole_bytes(), self.layout.update_bytes(1)]
+    }
+}
+
+impl PrivateState for Items {
+    fn len(&self, _: ClientId) -> usize {
+        1
+    }
+}
+
+impl Losses for Items {
     fn client_loss(&self, client: ClientId, _: &ModelState<'_>) -> f64 {
         f64::from(client.0)
     }
+}
 
-    fn probes(&self) -> &[ProbeKind] {
+impl Probes for Items {
+    fn kinds(&self) -> &[ProbeKind] {
         &PROBES
     }
 
-    fn answer_of(
+    fn answer(
         &self,
         kind: &ProbeKind,
         job: JobKey,
@@ -136,12 +161,8 @@ impl Task for Items {
         }
     }
 
-    fn answer_bytes(&self, kind: &ProbeKind, _: JobKey, _: &Context<'_>) -> Option<u64> {
+    fn bytes(&self, kind: &ProbeKind, _: JobKey, _: &Context<'_>) -> Option<u64> {
         (kind.name == "influence").then_some(40)
-    }
-
-    fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
-        vec![Tensor { name: "items.weight".to_owned(), shape: vec![6, 1], values: models[0].to_vec() }]
     }
 }
 
@@ -161,6 +182,24 @@ impl TaskSettings for Toy {
 
     fn material(&self, _: &Streams, _: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let layout = Layout::new(vec![Segment::table("items.weight", ITEMS as usize, 1, Scope::Shared)]);
-        Ok(Some(Box::new(Items { layout, is_sick: self.is_sick })))
+        Ok(Some(Box::new(Undealt { layout, is_sick: self.is_sick })))
+    }
+}
+
+/// The task before it is known how many clients there are.
+struct Undealt {
+    layout: Layout,
+    is_sick: bool,
+}
+
+impl Material for Undealt {
+    fn whole_bytes(&self) -> u64 {
+        self.layout.whole_bytes()
+    }
+
+    fn deal(self: Box<Self>, clients: usize, _: &[u32], _: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        let Self { layout, is_sick } = *self;
+        let description = Description::of((0..clients).map(|client| 1 + client % 4));
+        Ok(Arc::new(Items { layout, description, is_sick }))
     }
 }

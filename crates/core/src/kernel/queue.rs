@@ -4,10 +4,10 @@
 //! marked by the generation of its slot, until it surfaces or until half of the heap is dead and is swept out.
 
 use super::Key;
-use crate::state::{State, Stateful};
+use crate::state::Stateful;
 
 /// Names one scheduled event, for [`EventQueue::cancel`]. A handle of an event that is gone names nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stateful)]
 pub struct Handle {
     slot: u32,
     generation: u32,
@@ -16,23 +16,17 @@ pub struct Handle {
 /// Children of a heap node.
 const ARITY: usize = 4;
 
-impl Stateful for Handle {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { slot, generation } = self;
-        state.field(slot);
-        state.field(generation);
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stateful)]
 struct Entry<E> {
     key: Key,
     handle: Handle,
     event: E,
 }
 
-/// Pending events, smallest key first.
-#[derive(Debug)]
+/// Pending events, smallest key first. The state has dead entries as well: handles outside name the same events after
+/// it was loaded.
+#[derive(Debug, Stateful)]
+#[state(check = Self::is_sound)]
 pub struct EventQueue<E> {
     heap: Vec<Entry<E>>,
     /// Current generation of each slot; an entry of an older generation is dead.
@@ -47,27 +41,14 @@ impl<E> Default for EventQueue<E> {
     }
 }
 
-impl<E: Stateful> Stateful for Entry<E> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { key, handle, event } = self;
-        state.field(key);
-        state.field(handle);
-        state.field(event);
-    }
-}
-
-/// As it stands, dead entries included: handles outside go on to name what they named.
-impl<E: Copy + Default + Stateful> Stateful for EventQueue<E> {
-    fn exchange(&mut self, state: &mut State<'_>) {
+impl<E> EventQueue<E> {
+    /// Whether the slots of what was loaded are there.
+    fn is_sound(&self) -> bool {
         let Self { heap, generations, free_slots, dead } = self;
-        state.field(heap);
-        state.field(generations);
-        state.field(free_slots);
-        state.field(dead);
         let slots = generations.len();
         let is_slot = |slot: u32| (slot as usize) < slots;
         let fits = heap.iter().all(|entry| is_slot(entry.handle.slot)) && free_slots.iter().all(|&slot| is_slot(slot));
-        state.require(fits && *dead <= heap.len());
+        fits && *dead <= heap.len()
     }
 }
 

@@ -11,10 +11,10 @@
 //! Sums in the order of the observations and of the features.
 
 use super::float::sqrt;
-use crate::state::{State, Stateful};
+use crate::state::Stateful;
 
 /// See the [module](self). `N` features.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub struct Ridge<const N: usize> {
     /// `H`, symmetric and positive definite.
     gram: [[f64; N]; N],
@@ -34,14 +34,6 @@ pub struct Factored<const N: usize> {
 impl<const N: usize> Default for Ridge<N> {
     fn default() -> Self {
         Self::new(0.0)
-    }
-}
-
-impl<const N: usize> Stateful for Ridge<N> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { gram, moment } = self;
-        state.field(gram);
-        state.field(moment);
     }
 }
 

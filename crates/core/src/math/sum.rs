@@ -1,23 +1,15 @@
 //! Sums in a fixed order, and running sums that do not drift.
 
-use crate::state::{State, Stateful};
+use crate::state::Stateful;
 
 /// A running sum of `f64` with Neumaier's compensation: adding and removing millions of terms leaves an error of about
 /// one rounding of the final value instead of one per step.
 ///
 /// Source: A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", ZAMM 54 (1974).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stateful)]
 pub struct CompensatedSum {
     sum: f64,
     compensation: f64,
-}
-
-impl Stateful for CompensatedSum {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { sum, compensation } = self;
-        state.field(sum);
-        state.field(compensation);
-    }
 }
 
 impl CompensatedSum {

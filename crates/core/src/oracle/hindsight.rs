@@ -76,7 +76,7 @@
 use super::utility::UtilityConfig;
 use super::{Exact, Instance, TIE};
 use crate::math::sum::CompensatedSum;
-use crate::state::{State, Stateful};
+use crate::state::Stateful;
 use crate::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -159,19 +159,14 @@ impl Hindsight {
 }
 
 /// The regret in hindsight of a run, round by round.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Stateful)]
 pub struct HindsightRegret {
+    #[state(skip = "buffers of the solver")]
     exact: Exact,
     /// Of the last round that was judged.
+    #[state(skip = "read before the next round is judged")]
     last: Judgement,
     sum: CompensatedSum,
-}
-
-/// The sum: the last round's judgement has been read.
-impl Stateful for HindsightRegret {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.sum);
-    }
 }
 
 impl HindsightRegret {

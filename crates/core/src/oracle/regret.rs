@@ -35,7 +35,7 @@ use crate::id::ClientId;
 use crate::law::ExpectedMinimum;
 use crate::math::sum::CompensatedSum;
 use crate::record::Regret;
-use crate::state::{State, Stateful};
+use crate::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -119,15 +119,22 @@ impl AllSets {
 }
 
 /// The regret meters of one run.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 pub struct Meters {
+    #[state(skip = "from the scenario")]
     meters: Vec<Meter>,
+    #[state(skip = "buffers of the solver")]
     solver: GenieSolver,
+    #[state(skip = "from the world")]
     expected: Option<Arc<ExpectedMinimum>>,
+    #[state(skip = "from the world")]
     all_sets: Option<Arc<AllSets>>,
     sums: [CompensatedSum; 4],
+    #[state(skip = "a buffer of one round")]
     speeds: Vec<f64>,
+    #[state(skip = "a buffer of one round")]
     indices: Vec<usize>,
+    #[state(skip = "a buffer of one round")]
     gains: Vec<f64>,
 }
 
@@ -146,13 +153,6 @@ pub struct MeteredRound<'a> {
     pub available: &'a [ClientId],
     /// Who was.
     pub selected: &'a [ClientId],
-}
-
-/// The sums: all else follows from the genie.
-impl Stateful for Meters {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.sums);
-    }
 }
 
 impl Meters {

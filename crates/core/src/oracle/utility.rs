@@ -31,7 +31,7 @@ pub mod loss_drop;
 use crate::components;
 use crate::config::Complaint;
 use crate::id::ClientId;
-use crate::state::{State, Stateful};
+use crate::state::Stateful;
 use std::collections::BTreeMap;
 
 /// A utility's part of a scenario.
@@ -170,12 +170,8 @@ pub struct HindsightClient {
 }
 
 /// The run of a utility that gives single clients no value, or one that is not made of scores.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 struct Nothing;
-
-impl Stateful for Nothing {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
 
 impl UtilityRun for Nothing {
     fn values(&self, _: ModelScore, clients: &[HindsightClient], values: &mut Vec<f64>) {
@@ -184,16 +180,11 @@ impl UtilityRun for Nothing {
 }
 
 /// A utility and what it remembers of a run.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 pub struct Utility {
+    #[state(skip = "from the scenario")]
     config: UtilityConfig,
     run: Box<dyn UtilityRun>,
-}
-
-impl Stateful for Utility {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut *self.run);
-    }
 }
 
 impl Utility {

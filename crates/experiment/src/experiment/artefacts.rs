@@ -45,6 +45,8 @@ pub const RUN_FILE: &str = "run.json";
 pub const FAILURE_FILE: &str = "failed.json";
 /// The final model of a run, where asked for.
 pub const MODEL_FILE: &str = "model.safetensors";
+/// What the algorithm of a run remembers in the end, beside its model, where it remembers anything.
+pub const MEMORY_FILE: &str = "state.safetensors";
 /// The networks of a run's policy, where it has any and decisions are explained: as they were drawn, and in the end.
 pub const POLICY_FILES: [&str; 2] = ["policy_initial.safetensors", "policy.safetensors"];
 /// Files that a run writes while it goes on.

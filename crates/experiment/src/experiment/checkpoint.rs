@@ -72,20 +72,11 @@ impl FromStr for Interval {
 }
 
 /// Whose state a file holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stateful)]
 struct Head {
     build: String,
     experiment: String,
     run: String,
-}
-
-impl Stateful for Head {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { build, experiment, run } = self;
-        state.field(build);
-        state.field(experiment);
-        state.field(run);
-    }
 }
 
 /// A checkpoint that was read.

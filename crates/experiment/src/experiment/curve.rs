@@ -3,11 +3,11 @@
 use fedgenie_core::math::float;
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use serde::{Deserialize, Serialize};
 
 /// One kept round.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
 pub struct CurvePoint<M = Vec<(MetricId, f64)>> {
     /// The round.
     pub round: u32,
@@ -28,22 +28,9 @@ pub struct CurvePoint<M = Vec<(MetricId, f64)>> {
     pub jain: f64,
 }
 
-impl Stateful for CurvePoint {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { round, time_s, bytes, regret, metrics, unique_clients, jain } = self;
-        state.field(round);
-        state.field(time_s);
-        state.field(bytes);
-        state.field(regret);
-        state.field(metrics);
-        state.field(unique_clients);
-        state.field(jain);
-    }
-}
-
 /// The kept rounds: at most [`Curve::MOST`] evenly spaced ones, as many of those that were evaluated, about
 /// [`Curve::PER_DECADE`] per power of ten for logarithmic axes and fits, and always the last.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub struct Curve {
     rounds: Thinned,
     evaluated: Thinned,
@@ -55,22 +42,19 @@ pub struct Curve {
 }
 
 /// Points with their numbers, of which only multiples of a stride are kept.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
+#[state(check = Self::is_sound)]
 struct Thinned {
     points: Vec<(u32, CurvePoint)>,
     power: u32,
 }
 
-impl Stateful for Thinned {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { points, power } = self;
-        state.field(points);
-        state.field(power);
-        state.require(*power < u32::BITS);
-    }
-}
-
 impl Thinned {
+    /// Whether there is a stride of that power.
+    const fn is_sound(&self) -> bool {
+        self.power < u32::BITS
+    }
+
     /// Keeps a point, or not; when there are too many, every other one goes.
     fn push(&mut self, number: u32, point: &CurvePoint) {
         if !number.is_multiple_of(1 << self.power) {
@@ -82,18 +66,6 @@ impl Thinned {
             let stride = 1 << self.power;
             self.points.retain(|(number, _)| number.is_multiple_of(stride));
         }
-    }
-}
-
-impl Stateful for Curve {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { rounds, evaluated, evaluations, marks, next_mark, last } = self;
-        state.field(rounds);
-        state.field(evaluated);
-        state.field(evaluations);
-        state.field(marks);
-        state.field(next_mark);
-        state.field(last);
     }
 }
 

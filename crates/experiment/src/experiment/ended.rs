@@ -25,22 +25,21 @@ pub enum Ended {
 }
 
 /// What is kept of evaluated rounds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub struct Evaluated {
     /// The task's metrics, and which way each improves.
+    #[state(skip = "from the task")]
     better: BTreeMap<MetricId, Better>,
     /// The best value of each so far, of those that are finite.
     best: BTreeMap<MetricId, f64>,
     /// Bytes, and the metrics of the last evaluated round by whose end clients had moved no more than these.
+    #[state(with = exchange_metrics)]
     at_bytes: Vec<(u64, Option<Named>)>,
 }
 
-impl Stateful for Evaluated {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { better: _, best, at_bytes } = self;
-        state.field(best);
-        at_bytes.iter_mut().for_each(|(_, metrics)| state.field(metrics));
-    }
+/// The bytes are those of the scenario.
+fn exchange_metrics(at_bytes: &mut [(u64, Option<Named>)], state: &mut State<'_>) {
+    at_bytes.iter_mut().for_each(|(_, metrics)| state.field(metrics));
 }
 
 impl Evaluated {

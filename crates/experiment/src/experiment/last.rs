@@ -1,27 +1,25 @@
 //! What edge servers have had in the last rounds that were evaluated.
 
 use fedgenie_core::metric::{Measures, MetricId, Place, Statistic};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_simulator::run::Run;
 
 /// The measures of each edge server in the last evaluated rounds; none of a server without anything to measure on.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
+#[state(check = Self::is_sound)]
 pub(super) struct LastRounds {
     /// How many rounds are kept.
+    #[state(skip = "from the scenario")]
     most: usize,
     /// From the earliest on.
     rounds: Vec<Vec<Option<Vec<f64>>>>,
 }
 
-impl Stateful for LastRounds {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { most, rounds } = self;
-        state.field(rounds);
-        state.require(rounds.len() <= *most);
-    }
-}
-
 impl LastRounds {
+    fn is_sound(&self) -> bool {
+        self.rounds.len() <= self.most
+    }
+
     /// Before the first round.
     pub fn new(most: Option<u32>) -> Self {
         Self { most: most.unwrap_or(0) as usize, rounds: Vec::new() }

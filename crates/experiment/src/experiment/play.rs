@@ -1,6 +1,6 @@
 //! One run from its first round, or from where an earlier process left it, to its end.
 
-use super::artefacts::POLICY_FILES;
+use super::artefacts::{MEMORY_FILE, POLICY_FILES};
 use super::checkpoint::Checkpoints;
 use super::execution::Threads;
 use super::last::LastRounds;
@@ -20,10 +20,12 @@ use fedgenie_simulator::policy::{PolicyConfig, PolicySource};
 use fedgenie_simulator::protocol::Rule;
 use fedgenie_simulator::recorder::{NoSink, Sink};
 use fedgenie_simulator::run::{Run, RunError, RunSettings};
+use fedgenie_simulator::task::Appendix;
 use fedgenie_simulator::world::World;
 use std::path::Path;
 
 /// What is noticed of a run beside what its sink keeps.
+#[derive(Stateful)]
 struct Course<'a> {
     curve: Curve,
     watch: Watch<'a>,
@@ -32,18 +34,6 @@ struct Course<'a> {
     /// Rounds that have closed at this instant, where nothing else ends the run.
     standstill: u32,
     before: VirtualTime,
-}
-
-impl Stateful for Course<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { curve, watch, last, refine, standstill, before } = self;
-        state.field(curve);
-        state.field(watch);
-        state.field(last);
-        state.field(refine);
-        state.field(standstill);
-        state.field(before);
-    }
 }
 
 impl Course<'_> {
@@ -190,6 +180,9 @@ impl Experiment {
         };
         if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
             files::write_file(file, &contents)?;
+            if let Some(contents) = run.memory_file() {
+                files::write_file(&file.with_file_name(MEMORY_FILE), &contents)?;
+            }
         }
         write_policy(policy_file.as_deref(), &run)?;
         let Course { curve, watch, last, .. } = course;
@@ -208,10 +201,12 @@ impl Experiment {
         summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;
         if let Some(task) = &world.task {
-            summary.data = task.counts().into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-            summary.graph = task.graph();
+            let counts = task.describe().counts.iter();
+            summary.data = counts.map(|&(name, count)| (name.to_owned(), count)).collect();
+            let Appendix { references, graph, .. } = task.appendix();
+            summary.graph = graph;
             let named = |(name, values): (&str, Vec<_>)| (name.to_owned(), by_name(values));
-            summary.reference = task.references().into_iter().map(named).collect();
+            summary.reference = references.into_iter().map(named).collect();
         }
         Ok(Some(summary))
     }

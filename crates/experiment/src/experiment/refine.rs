@@ -13,22 +13,16 @@
 //! measured each, per target reached.
 
 use super::watch::Watch;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_simulator::run::{Run, RunError};
 
 /// The run as it was at its last evaluation, while targets are pending.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Stateful)]
 pub(super) struct Refine {
+    #[state(skip = "from the scenario")]
     is_asked: bool,
     /// Empty before the first evaluation.
     saved: Vec<u8>,
-}
-
-impl Stateful for Refine {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { is_asked: _, saved } = self;
-        state.field(saved);
-    }
 }
 
 impl Refine {

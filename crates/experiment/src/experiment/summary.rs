@@ -1,7 +1,9 @@
 //! What an experiment found: one row per run, one per policy and point.
 
+mod points;
 mod read;
 
+pub use points::PointComparison;
 pub(super) use read::read_metrics;
 
 use super::asked::Asked;
@@ -379,26 +381,6 @@ impl Comparison {
         let median = self.medians.get(name).map(|median| Estimate::from(*median));
         median.or_else(|| self.differences.get(name).copied())
     }
-}
-
-/// Paired differences between two points of a sweep, of one policy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PointComparison {
-    /// The policy's label.
-    pub arm: String,
-    /// Index of the point.
-    pub point: usize,
-    /// Index of the point that it is compared with.
-    pub against: usize,
-    /// The paths of the axis on which the other point is its neighbour, one step before it; none where that is the
-    /// reference.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub along: Option<Vec<String>>,
-    /// This point minus that one, by name; no regrets where the sweep changes the reward.
-    pub differences: BTreeMap<String, Estimate>,
-    /// Medians of the differences of times, where there are medians of times.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub medians: BTreeMap<String, MedianOf>,
 }
 
 /// `summary.json`.

@@ -10,17 +10,18 @@ use crate::scenario::{PlateauConfig, Sections, StopConfig, TargetConfig};
 use converged::Convergence;
 use fedgenie_core::id::Round;
 use fedgenie_core::metric::{Better, Metric, MetricId, named};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::run::{Accounts, End, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// When a run's metric first reached a value, at the end of a round that was evaluated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Stateful)]
 pub struct Reached {
     /// The target.
     #[serde(flatten)]
+    #[state(skip = "from the scenario")]
     pub target: TargetConfig,
     /// The round; none if the target was not reached.
     pub round: Option<u32>,
@@ -54,36 +55,6 @@ pub struct Reached {
     /// Bytes of clients, both ways, by then.
     #[serde(default)]
     pub since_bytes: Option<u64>,
-}
-
-impl Stateful for Reached {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            target: _,
-            round,
-            time_s,
-            down_bytes,
-            up_bytes,
-            edge_down_bytes,
-            edge_up_bytes,
-            compute_s,
-            probe_compute_s,
-            since_round,
-            since_s,
-            since_bytes,
-        } = self;
-        state.field(round);
-        state.field(time_s);
-        state.field(down_bytes);
-        state.field(up_bytes);
-        state.field(edge_down_bytes);
-        state.field(edge_up_bytes);
-        state.field(compute_s);
-        state.field(probe_compute_s);
-        state.field(since_round);
-        state.field(since_s);
-        state.field(since_bytes);
-    }
 }
 
 impl Reached {
@@ -152,15 +123,21 @@ impl Reached {
 }
 
 /// The watch over a run.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 pub struct Watch<'a> {
+    #[state(skip = "from the scenario")]
     stop: &'a StopConfig,
+    #[state(skip = "from the scenario")]
     end: End,
+    #[state(each)]
     plateau: Option<Plateau<'a>>,
+    #[state(each)]
     reached: Vec<Reached>,
+    #[state(each)]
     convergence: Option<Convergence<'a>>,
     evaluated: Evaluated,
     /// Selections of clients before which no target or plateau ends the run.
+    #[state(skip = "from the scenario")]
     selections: u64,
 }
 
@@ -177,20 +154,14 @@ pub struct Watched {
     pub at_bytes: BTreeMap<u64, Named>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 struct Plateau<'a> {
+    #[state(skip = "from the scenario")]
     config: &'a PlateauConfig,
+    #[state(skip = "from the task")]
     better: Better,
     best: Option<f64>,
     evaluations: u32,
-}
-
-impl Stateful for Plateau<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { config: _, better: _, best, evaluations } = self;
-        state.field(best);
-        state.field(evaluations);
-    }
 }
 
 impl<'a> Plateau<'a> {
@@ -218,16 +189,6 @@ impl<'a> Plateau<'a> {
         } else {
             self.evaluations += 1;
         }
-    }
-}
-
-impl Stateful for Watch<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { stop: _, end: _, plateau, reached, convergence, evaluated, selections: _ } = self;
-        plateau.iter_mut().for_each(|plateau| state.field(plateau));
-        state.fields(reached);
-        convergence.iter_mut().for_each(|convergence| state.field(convergence));
-        state.field(evaluated);
     }
 }
 

@@ -11,7 +11,7 @@ use super::schema::schema;
 use fedgenie_core::catalogue::{Catalogue, Entry, documentation, first_paragraph, plain};
 use fedgenie_core::law;
 use fedgenie_core::oracle::{SOLVERS, regret, utility};
-use fedgenie_learning::aggregate::server;
+use fedgenie_learning::algorithm::{self, server};
 use fedgenie_learning::data::{partition, source};
 use fedgenie_learning::metric;
 use fedgenie_learning::model::families;
@@ -22,7 +22,7 @@ use fedgenie_simulator::{clusters, policy, protocol, task};
 use serde_json::Value;
 
 /// The kinds of components, in the order of the list.
-static KINDS: [&Catalogue; 19] = [
+static KINDS: [&Catalogue; 20] = [
     &policy::CATALOGUE,
     &availability::CATALOGUE,
     &task::CATALOGUE,
@@ -41,6 +41,7 @@ static KINDS: [&Catalogue; 19] = [
     &families::CATALOGUE,
     &optimizer::CATALOGUE,
     &schedule::CATALOGUE,
+    &algorithm::CATALOGUE,
     &server::CATALOGUE,
 ];
 

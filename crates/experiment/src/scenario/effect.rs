@@ -1,7 +1,7 @@
 //! Keys of `[training]` that change nothing: of a task that learns nothing.
 //!
 //! Where devices are profiled, the work of a job is its examples times its epochs, or what its steps go through; then
-//! these count although nobody learns.
+//! these count although nobody learns. So do epochs where policies may choose them: the time of a job follows.
 
 use super::Sections;
 use super::tree::{Node, Value};
@@ -19,9 +19,13 @@ fn has_devices(population: &PopulationConfig) -> bool {
 
 /// Whether a key of `[training]` counts where nobody learns.
 fn counts(key: &str, sections: &Sections) -> bool {
-    let has_steps = sections.training.as_ref().is_some_and(|training| training.steps.is_some());
+    let training = sections.training.as_ref();
+    let has_steps = training.is_some_and(|training| training.steps.is_some());
+    let has_choice = training.is_some_and(|training| training.most_epochs.is_some());
     match key {
-        "epochs" | "steps" => has_devices(&sections.population),
+        "most_epochs" => true,
+        "epochs" => has_devices(&sections.population) || has_choice,
+        "steps" => has_devices(&sections.population),
         "batch" => has_devices(&sections.population) && has_steps,
         _ => false,
     }

@@ -6,6 +6,7 @@ use super::read::{ScenarioError, read};
 use super::tree::Node;
 use super::{BudgetConfig, PrivacyConfig, RegretConfig, Sections};
 use fedgenie_core::config::Complaint;
+use fedgenie_learning::algorithm::weighting_of;
 use fedgenie_learning::data::DataError;
 use fedgenie_learning::trainer::LocalTraining;
 use fedgenie_simulator::task::{TaskConfig, TaskError};
@@ -40,6 +41,7 @@ impl Part {
             regret.resolve();
         }
         sections.evaluate.resolve();
+        sections.aggregation.weighting.get_or_insert(weighting_of(&sections.algorithm));
         let wrong = |complaint: Complaint| ScenarioError::of(whole, complaint);
         sections.check().map_err(wrong)?;
         sections.seeds = sections.seeds.canonical();
@@ -65,11 +67,13 @@ impl Part {
             planned: sections.planned(),
             evaluated: sections.evaluated(),
             training: LocalTraining { noise, ..local },
+            most_epochs: training.most_epochs,
             inference_share: training.inference_share,
             protocol: sections.protocol.clone(),
             clusters: sections.clusters.clone(),
             ties: sections.ties.ties(),
             aggregation: sections.aggregation.clone(),
+            algorithm: sections.algorithm.clone(),
             reward: sections.regret.as_ref().and_then(RegretConfig::reward),
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
             hindsight: sections.regret.as_ref().and_then(RegretConfig::hindsight),

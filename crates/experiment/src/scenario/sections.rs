@@ -7,7 +7,6 @@ use super::effect::MISSING_OPTIMIZER;
 use super::evaluation::{PlateauConfig, TargetConfig};
 use super::examples::missing_key;
 use fedgenie_core::config::Complaint;
-use fedgenie_core::kernel::Ties;
 use fedgenie_core::limits;
 use fedgenie_core::metric::{Measures, Metric};
 use fedgenie_core::oracle::hindsight::SetSize;
@@ -91,6 +90,9 @@ pub struct TrainingConfig {
     /// Passes over the client's data per job; 1 unless `steps` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u32>,
+    /// Most epochs that a policy may choose for a job; as many as `epochs` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_epochs: Option<u32>,
     /// Steps per job, instead of epochs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
@@ -129,6 +131,7 @@ impl Default for TrainingConfig {
     fn default() -> Self {
         Self {
             epochs: Some(1),
+            most_epochs: None,
             steps: None,
             batch: default_batch(),
             optimizer: None,
@@ -158,6 +161,16 @@ impl TrainingConfig {
             (epochs, None) => Length::Epochs(epochs.unwrap_or(1)),
             (None, Some(steps)) => Length::Steps(steps),
         };
+        match (self.most_epochs, length) {
+            (Some(_), Length::Steps(_)) => {
+                return complain("most_epochs", "counts epochs, and jobs are counted in steps; give one of the two");
+            }
+            (Some(most), Length::Epochs(epochs)) if most < epochs => {
+                let message = format!("found {most}; expected at least the epochs of a job, {epochs}");
+                return complain("most_epochs", message);
+            }
+            _ => {}
+        }
         let refuse = |path: &str, TrainingError { key, found, expected }: TrainingError| {
             let message = match found.is_finite() && !(found as f32).is_finite() {
                 true => format!("found {found:e}; expected {expected}, which goes up to {:.1e}", f32::MAX),
@@ -267,30 +280,6 @@ pub struct RecordConfig {
     /// Whether rounds have `updates`: examples, losses and latency of each update.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub updates: bool,
-}
-
-/// `ties`: what decides between events of the same instant and class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TiesConfig {
-    /// What was scheduled first comes first.
-    #[default]
-    Fifo,
-    /// A random order that belongs to this number.
-    Shuffle(u64),
-}
-
-impl TiesConfig {
-    pub(super) const fn ties(self) -> Ties {
-        match self {
-            Self::Fifo => Ties::Fifo,
-            Self::Shuffle(seed) => Ties::Shuffled(seed),
-        }
-    }
-
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The largest weight of generalisation: sums of many such gains are still numbers.

@@ -10,7 +10,7 @@ use super::tree::{Node, Value};
 use fedgenie_core::{limits, text};
 
 /// Paths that may be overridden, for people.
-const ALLOWED: &str = "task.*.model, task.*.start, training, aggregation, protocol, clusters";
+const ALLOWED: &str = "task.*.model, task.*.start, training, aggregation, algorithm, protocol, clusters";
 
 /// What takes an optional section away.
 pub(super) const NONE: &str = "none";
@@ -33,14 +33,18 @@ impl Override {
     /// Whether it takes away what may be missing.
     fn takes_away(&self) -> bool {
         let keys: Vec<&str> = self.path.split('.').collect();
-        let is_optional = matches!(keys[..], ["training" | "aggregation" | "clusters"] | ["task", _, "start"]);
+        let is_optional =
+            matches!(keys[..], ["training" | "aggregation" | "algorithm" | "clusters"] | ["task", _, "start"]);
         is_optional && matches!(&self.value.value, Value::Text(text) if text == NONE)
     }
 }
 
 fn is_allowed(path: &str) -> bool {
     let keys: Vec<&str> = path.split('.').collect();
-    matches!(keys[..], ["training" | "aggregation" | "protocol" | "clusters", ..] | ["task", _, "model" | "start", ..])
+    matches!(
+        keys[..],
+        ["training" | "aggregation" | "algorithm" | "protocol" | "clusters", ..] | ["task", _, "model" | "start", ..]
+    )
 }
 
 /// Reads the table `with` of the policy at `path`. The overrides are in the order of their paths: one below another

@@ -5,11 +5,14 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor
 use std::fmt;
 use std::path::PathBuf;
 
+/// A choice made of a folder, and one made of a source.
+type Makers<T, S> = (fn(PathBuf) -> T, fn(S) -> T);
+
 /// Reads `"folder"` as a folder and `{ key = .. }` as a source `S`; anything else is refused with what is `expected`.
 pub fn folder_or_source<'de, S: Deserialize<'de>, T, D: Deserializer<'de>>(
     deserializer: D,
     expected: &'static str,
-    (folder, source): (fn(PathBuf) -> T, fn(S) -> T),
+    (folder, source): Makers<T, S>,
 ) -> Result<T, D::Error> {
     deserializer.deserialize_any(Choice { expected, folder, source })
 }

@@ -2,11 +2,10 @@
 
 use super::{Batch, Features, Network, Objective, Scratch, Shape};
 use crate::lanes::Path;
+use crate::local::Told;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
-use crate::trainer::optimizer::{Moments, Proximal, Regularisation};
-use crate::trainer::{Length, LocalTraining};
-use fedgenie_core::math::float::sqrt;
+use crate::trainer::{Buffers, DenseJob, Slopes, Wanted};
 use fedgenie_core::rng::StreamRng;
 
 /// The positive pairs of a client, and where their negatives come from.
@@ -24,11 +23,9 @@ pub struct Pairs<'a> {
     pub given: Option<&'a [Triplet]>,
 }
 
-/// The examples of a client, in some order.
+/// The examples of a client.
 #[derive(Debug, Default)]
 pub struct Examples {
-    /// Places of examples.
-    pub order: Vec<u32>,
     user_of: Vec<u32>,
     users: Vec<u32>,
     positives: Vec<u32>,
@@ -36,41 +33,40 @@ pub struct Examples {
 }
 
 impl Examples {
-    /// Numbers the examples: those whose users have not rated everything.
-    pub fn list(&mut self, pairs: &Pairs<'_>, items: usize, negatives: usize) {
-        self.order.clear();
+    /// Numbers the examples in `order`: those whose users have not rated everything.
+    pub fn list(&mut self, pairs: &Pairs<'_>, items: usize, negatives: usize, order: &mut Vec<u32>) {
+        order.clear();
         self.user_of.clear();
         if let Some(given) = pairs.given {
-            self.order.extend(0..(given.len() / negatives) as u32);
+            order.extend(0..(given.len() / negatives) as u32);
             return;
         }
         let mut begin = 0;
         for (&end, user) in pairs.ends.iter().zip(0..) {
             self.user_of.resize(end as usize, user);
             if ((end - begin) as usize) < items {
-                self.order.extend(begin..end);
+                order.extend(begin..end);
             }
             begin = end;
         }
     }
 
-    /// The examples at some places of the order, with their negatives: drawn example by example.
+    /// Some examples with their negatives: drawn example by example.
     pub fn batch(
         &mut self,
         pairs: &Pairs<'_>,
         items: usize,
         count: usize,
-        places: std::ops::Range<usize>,
+        chosen: &[u32],
         draws: &mut StreamRng,
     ) -> Batch<'_> {
-        let Self { order, user_of, users, positives, negatives } = self;
-        let order = &order[places];
+        let Self { user_of, users, positives, negatives } = self;
         users.clear();
         positives.clear();
         negatives.clear();
-        negatives.resize(order.len() * count, 0);
-        for (place, &example) in order.iter().enumerate() {
-            let mut into = negatives[place..].iter_mut().step_by(order.len());
+        negatives.resize(chosen.len() * count, 0);
+        for (place, &example) in chosen.iter().enumerate() {
+            let mut into = negatives[place..].iter_mut().step_by(chosen.len());
             match pairs.given {
                 Some(given) => {
                     let given = &given[example as usize * count..][..count];
@@ -94,30 +90,19 @@ impl Examples {
     }
 }
 
-/// What a client trains, and with what.
+/// What a client trains on.
 #[derive(Clone, Debug)]
-pub struct Job<'a> {
-    /// The model it was sent.
-    pub start: &'a [f32],
+pub struct Data<'a> {
+    /// How large the parts of the model are.
+    pub shape: &'a Shape,
+    /// Features of all items.
+    pub features: &'a Features,
+    /// What it minimises.
+    pub objective: &'a Objective,
     /// Its examples.
     pub pairs: Pairs<'a>,
-    /// Factor of the learning rate.
-    pub lr_factor: f32,
-    /// Puts examples in order, epoch by epoch: stream (BatchOrder, client, ticket).
-    pub order: StreamRng,
-    /// Draws the negatives of a batch, then what it drops: stream (TrainingNoise, client, ticket).
+    /// Draws the negatives of a batch, then what it drops: stream (TrainingNoise, client, job).
     pub draws: StreamRng,
-}
-
-/// What a job says of its training.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Outcome {
-    /// Mean loss of the examples, each as first met in the first epoch; 0 without examples.
-    pub loss: f64,
-    /// Root mean square of these losses.
-    pub loss_rms: f64,
-    /// Whether a loss or a parameter is not finite; training stops at the first such loss.
-    pub diverged: bool,
 }
 
 /// What a thread reuses from job to job.
@@ -127,10 +112,32 @@ pub struct Worker {
     pub scratch: Scratch,
     /// Of the examples.
     pub examples: Examples,
+    /// Places of examples, in some order.
+    pub order: Vec<u32>,
     /// Losses of a batch.
     pub losses: Vec<f32>,
-    gradient: Vec<f32>,
-    moments: Moments,
+    buffers: Buffers,
+}
+
+/// What a model loses on examples.
+struct Losses<'a> {
+    data: Data<'a>,
+    examples: &'a mut Examples,
+    losses: &'a mut Vec<f32>,
+    scratch: &'a mut Scratch,
+}
+
+impl Slopes for Losses<'_> {
+    fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], tally: Told<'_>) -> bool {
+        let Self { data: Data { shape, features, objective, pairs, draws }, examples, losses, scratch } = self;
+        let batch = examples.batch(pairs, shape.items, objective.negatives, batch, draws);
+        let network = Network { shape, features };
+        let loss = network.loss_and_gradient(parameters, batch, objective, gradient, draws, (losses, scratch));
+        if let Some(tally) = tally {
+            losses.iter().for_each(|&loss| tally.tell(loss.into()));
+        }
+        (loss.ranking + loss.correlation).is_finite()
+    }
 }
 
 impl Worker {
@@ -139,74 +146,18 @@ impl Worker {
         Self { scratch: Scratch::on(path), ..Self::default() }
     }
 
-    /// Trains one job; `parameters` becomes its model.
+    /// Does a job, or works out its mean gradient.
     ///
     /// # Panics
     /// If a length does not fit, or a setting is out of its range.
-    pub fn train(
-        &mut self,
-        (shape, features): (&Shape, &Features),
-        objective: &Objective,
-        settings: &LocalTraining,
-        job: &Job<'_>,
-        parameters: &mut Vec<f32>,
-    ) -> Outcome {
-        let Self { scratch, examples, losses, gradient, moments } = self;
-        let network = Network { shape, features };
-        assert_eq!(job.start.len(), shape.parameters(), "a client was sent a model of another length");
-        parameters.clear();
-        parameters.extend_from_slice(job.start);
-        gradient.resize(parameters.len(), 0.0);
-        settings.optimizer.begin(parameters.len(), moments);
-        let proximal = Proximal { mu: settings.proximal, start: job.start };
-        let extra = Regularisation { clip: settings.clip, proximal: Some(proximal), decays: &[] };
-        examples.list(&job.pairs, shape.items, objective.negatives);
-        let (mut order, mut draws) = (job.order.clone(), job.draws.clone());
-        let (epochs, mut steps_left) = match settings.length {
-            _ if examples.order.is_empty() => (0, 0),
-            Length::Epochs(epochs) => (epochs, u32::MAX),
-            Length::Steps(steps) => (u32::MAX, steps),
-        };
-        let (mut sum, mut squares, mut met) = (0.0, 0.0, 0_usize);
-        let mut is_finite = true;
-        'training: for epoch in 0..epochs {
-            order.shuffle(&mut examples.order);
-            let mut begin = 0;
-            while begin < examples.order.len() {
-                if steps_left == 0 {
-                    break 'training;
-                }
-                let end = examples.order.len().min(begin + settings.batch);
-                let batch = examples.batch(&job.pairs, shape.items, objective.negatives, begin..end, &mut draws);
-                begin = end;
-                let to = (&mut *losses, &mut *scratch);
-                let loss = network.loss_and_gradient(parameters, batch, objective, gradient, &mut draws, to);
-                if epoch == 0 {
-                    for &loss in &*losses {
-                        sum += f64::from(loss);
-                        squares += f64::from(loss) * f64::from(loss);
-                    }
-                    met += losses.len();
-                }
-                is_finite = (loss.ranking + loss.correlation).is_finite();
-                if !is_finite {
-                    break 'training;
-                }
-                settings.optimizer.step(parameters, gradient, job.lr_factor, &extra, moments);
-                steps_left -= u32::from(steps_left != u32::MAX);
-            }
-        }
-        let count = met.max(1) as f64;
-        let mut outcome = Outcome { loss: sum / count, loss_rms: sqrt(squares / count), diverged: false };
-        outcome.diverged = !(is_finite && outcome.loss.is_finite() && parameters.iter().all(|x| x.is_finite()));
-        if outcome.diverged {
-            // What is left in padding may not be finite, which no later job should meet; and all NaNs become one.
+    pub fn run(&mut self, data: Data<'_>, job: &DenseJob<'_>, mut wanted: Wanted<'_>) {
+        let Self { scratch, examples, order, losses, buffers } = self;
+        assert_eq!(job.start.len(), data.shape.parameters(), "a client was sent a model of another length");
+        examples.list(&data.pairs, data.shape.items, data.objective.negatives, order);
+        let mut model = Losses { data, examples, losses, scratch };
+        if !job.run(order, &mut model, buffers, &mut wanted) {
+            // What is left in padding may not be finite, which no later job should meet.
             *scratch = Scratch::on(scratch.path());
-            parameters.iter_mut().filter(|number| number.is_nan()).for_each(|number| *number = f32::NAN);
-            for number in [&mut outcome.loss, &mut outcome.loss_rms] {
-                *number = if number.is_nan() { f64::NAN } else { *number };
-            }
         }
-        outcome
     }
 }

@@ -9,7 +9,7 @@
 use super::attention::RowSums;
 use super::products::{Begin, Gather, Left, Product, Right, Turn};
 use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run};
-use fedgenie_core::rng::{Blocks, StreamRng};
+use fedgenie_core::rng::StreamRng;
 
 /// Slope of LeakyReLU below zero.
 pub const LEAK: f32 = 0.01;
@@ -57,6 +57,8 @@ pub struct Projection {
     hidden: Vec<f32>,
     /// Slope of the activation times the factor of dropout.
     factors: Vec<f32>,
+    /// Random words of dropout, block by block.
+    words: Vec<[u32; WORDS]>,
     hidden_rows: Vec<f32>,
     slopes: Vec<f32>,
     /// Slopes of weights, rows filled up to whole vectors.
@@ -110,7 +112,9 @@ impl Projection {
         );
         let noise = noise.map(|noise| {
             let vectors = hidden * columns / LANES;
-            (noise.threshold, noise.rng.blocks(8 * vectors.div_ceil(WORDS) as u64))
+            self.words.resize(8 * vectors.div_ceil(WORDS), [0; WORDS]);
+            noise.rng.blocks(&mut self.words);
+            (noise.threshold, &self.words[..])
         });
         let (values, factors) = (&mut self.hidden[..], &mut self.factors[..]);
         run(path, Activate { values, factors, noise, rows: hidden, stride, columns });
@@ -223,7 +227,7 @@ struct Activate<'a> {
     values: &'a mut [f32],
     factors: &'a mut [f32],
     /// Numbers below the first of 2^16 are dropped.
-    noise: Option<(u16, Blocks)>,
+    noise: Option<(u16, &'a [[u32; WORDS]])>,
     rows: usize,
     stride: usize,
     columns: usize,
@@ -235,10 +239,8 @@ impl Kernel for Activate<'_> {
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
         let Self { values, factors, noise, rows, stride, columns } = self;
-        let (threshold, mut blocks) = match noise {
-            Some((threshold, blocks)) => (threshold, Some(blocks)),
-            None => (0, None),
-        };
+        let (threshold, blocks) = noise.unwrap_or((0, &[]));
+        let mut blocks = blocks.as_chunks::<8>().0.iter();
         let scale = 65_536.0 / (65_536.0 - f32::from(threshold));
         let (kept, leaked) = (scale, scale * LEAK);
         let threshold = u32::from(threshold);
@@ -247,9 +249,9 @@ impl Kernel for Activate<'_> {
         for row in 0..rows {
             for column in (0..columns).step_by(LANES) {
                 if vector % WORDS == 0
-                    && let Some(blocks) = &mut blocks
+                    && let Some(blocks) = blocks.next()
                 {
-                    words = blocks.take();
+                    words = std::array::from_fn(|word| std::array::from_fn(|block| blocks[block][word]));
                 }
                 let bits = &words[vector % WORDS];
                 vector += 1;

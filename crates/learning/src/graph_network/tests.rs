@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::lanes::Path;
-use crate::trainer::{LocalTraining, OptimizerConfig};
+use crate::layout::Update;
+use crate::trainer::{DenseJob, LocalTraining, OptimizerConfig, Wanted};
+use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, Streams};
 
 /// The same in double precision, by the definition: dense matrices, no sums ahead of time.
@@ -232,12 +234,14 @@ fn training_descends_and_reports_what_it_met() {
     let network = Network { shape: &shape, graph: &graph, prepared: &prepared };
     let sgd = OptimizerConfig::Sgd { lr: 0.05, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
     let start = weights(&shape, 1);
-    let order = Streams::new(1).stream(Purpose::BatchOrder, 0, 1);
-    let job = Job { start: &start, pairs: &pairs, lr_factor: 1.0, order };
-    let mut worker = Worker::default();
-    let mut trained = Vec::new();
     let whole = LocalTraining::new(40, usize::MAX, &sgd).unwrap();
-    let outcome = worker.train(&network, &whole, &job, &mut trained);
+    let batches = LocalTraining::new(1, 7, &sgd).unwrap();
+    let streams = Streams::new(1);
+    let (key, sent) = ((ClientId(0), Round(1), JobNumber(1)), (&*start, start.len()));
+    let job = |settings| DenseJob { keeps_whole: true, loss_rms: true, ..DenseJob::new(settings, &streams, key, sent) };
+    let (mut worker, mut update) = (Worker::default(), Update::default());
+    worker.run(&network, &pairs, &job(&whole), Wanted::Update(&mut update));
+    let trained = update.clone();
     // A full batch in its own order: plain descent.
     let mut expected = start.clone();
     let all: Vec<u32> = (0..pairs.ends.len() as u32).collect();
@@ -249,16 +253,16 @@ fn training_descends_and_reports_what_it_met() {
         first.get_or_insert(last);
         expected.iter_mut().zip(&gradient).for_each(|(x, slope)| *x -= 0.05_f32 * slope);
     }
-    assert_eq!(trained, expected);
-    assert!((outcome.loss - first.unwrap()).abs() < 1e-9 && last < 0.5 * outcome.loss && !outcome.diverged);
-    assert!(outcome.loss_rms >= outcome.loss);
-    let batches = LocalTraining::new(1, 7, &sgd).unwrap();
-    let mut other = Vec::new();
-    worker.train(&network, &batches, &job, &mut other);
-    assert!(other != expected && other != start);
+    assert_eq!(trained.parameters, expected);
+    let loss = trained.first_loss;
+    assert!((loss - first.unwrap()).abs() < 1e-9 && last < 0.5 * loss && !trained.diverged && trained.steps == 40);
+    assert!(trained.loss_rms.unwrap() >= loss);
+    worker.run(&network, &pairs, &job(&batches), Wanted::Update(&mut update));
+    assert!(update.parameters != expected && update.parameters != start);
     let steep = OptimizerConfig::Sgd { lr: 1e6, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
-    let outcome = worker.train(&network, &LocalTraining::new(40, 7, &steep).unwrap(), &job, &mut other);
-    assert!(outcome.diverged);
-    worker.train(&network, &whole, &job, &mut other);
-    assert_eq!(other, trained, "a job that diverged leaves nothing behind");
+    let steep = LocalTraining::new(40, 7, &steep).unwrap();
+    worker.run(&network, &pairs, &job(&steep), Wanted::Update(&mut update));
+    assert!(update.diverged);
+    worker.run(&network, &pairs, &job(&whole), Wanted::Update(&mut update));
+    assert_eq!(update, trained, "a job that diverged leaves nothing behind");
 }

@@ -1,6 +1,6 @@
 //! Which item rows a job meets and moves, without training: its draws are repeated, its rows are not looked at.
 
-use super::job::{Examples, Job, Negatives, bounds};
+use super::job::{Examples, Job, Negatives};
 use super::{BprTraining, Moves};
 use crate::ratings::triplets::Triplet;
 use crate::trainer::Length;
@@ -9,9 +9,10 @@ use crate::trainer::Length;
 #[derive(Debug, Default)]
 pub struct Footprint {
     examples: Examples,
+    order: Vec<u32>,
     /// A bit for each item.
     met: Vec<u64>,
-    positive: Vec<u64>,
+    moved: Vec<u64>,
     /// Whether a step that meets a user meets all of the user's positives.
     neighbours: bool,
     /// Whether any step meets all of the job's positives.
@@ -33,11 +34,12 @@ pub struct Extent {
 /// If an item is not there.
 pub fn first_epoch(job: &Job<'_>, items: usize, triplets: &mut Vec<Triplet>) {
     let mut examples = Examples::default();
-    examples.list(job, items);
+    let mut chosen = Vec::new();
+    examples.list(job, items, &mut chosen);
     let (mut order, mut draws) = (job.order.clone(), job.draws.clone());
-    order.shuffle(&mut examples.order);
+    order.shuffle(&mut chosen);
     triplets.clear();
-    for &example in &examples.order {
+    for &example in &chosen {
         triplets.push(examples.triplet(example, job, items, &mut draws));
     }
 }
@@ -64,31 +66,31 @@ impl Footprint {
     /// # Panics
     /// If an item is not there.
     pub fn of(&mut self, settings: &BprTraining, job: &Job<'_>, items: usize) -> Extent {
-        self.examples.list(job, items);
-        for bits in [&mut self.met, &mut self.positive] {
+        self.examples.list(job, items, &mut self.order);
+        for bits in [&mut self.met, &mut self.moved] {
             bits.clear();
             bits.resize(items.div_ceil(64), 0);
         }
         let (mut order, mut draws) = (job.order.clone(), job.draws.clone());
-        let (epochs, most) = bounds(settings.length);
+        let (epochs, most) = settings.length.bounds();
         // Whole epochs meet every example; the negatives of one user do not depend on their order.
         let is_order_free = matches!(settings.length, Length::Epochs(_))
             && (job.ends.len() == 1 || matches!(job.negatives, Negatives::Given(_)));
         let mut left = most;
         for _ in 0..epochs {
-            if left == 0 || self.examples.order.is_empty() {
+            if left == 0 || self.order.is_empty() {
                 break;
             }
             if !is_order_free {
-                order.shuffle(&mut self.examples.order);
+                order.shuffle(&mut self.order);
             }
             if self.all_positives {
                 job.positives.iter().for_each(|&item| mark(&mut self.met, item));
             }
-            let steps = left.min(self.examples.order.len().div_ceil(settings.batch) as u64);
+            let steps = left.min(self.order.len().div_ceil(settings.batch) as u64);
             left -= steps;
-            let count = self.examples.order.len().min((steps as usize).saturating_mul(settings.batch));
-            for &example in &self.examples.order[..count] {
+            let count = self.order.len().min((steps as usize).saturating_mul(settings.batch));
+            for &example in &self.order[..count] {
                 let Triplet { user, positive, negative } = self.examples.triplet(example, job, items, &mut draws);
                 mark(&mut self.met, positive);
                 mark(&mut self.met, negative);
@@ -97,15 +99,24 @@ impl Footprint {
                 }
             }
         }
-        let met = self.met.iter().map(|word| word.count_ones() as usize).sum();
-        let moved = match settings.moves {
-            Moves::Touched => met,
+        match settings.moves {
+            Moves::Touched => self.moved.copy_from_slice(&self.met),
             Moves::Interacted => {
-                job.positives.iter().for_each(|&item| mark(&mut self.positive, item));
-                let both = self.met.iter().zip(&self.positive).map(|(met, positive)| met & positive);
-                both.map(|word| word.count_ones() as usize).sum()
+                job.positives.iter().for_each(|&item| mark(&mut self.moved, item));
+                self.moved.iter_mut().zip(&self.met).for_each(|(moved, met)| *moved &= met);
             }
-        };
+        }
+        let [met, moved] =
+            [&self.met, &self.moved].map(|bits| bits.iter().map(|word| word.count_ones() as usize).sum());
         Extent { met, moved }
+    }
+
+    /// The items whose rows a job moves, ascending.
+    ///
+    /// # Panics
+    /// As [`Footprint::of`].
+    pub fn moved(&mut self, settings: &BprTraining, job: &Job<'_>, items: usize) -> Vec<u32> {
+        self.of(settings, job, items);
+        (0..items as u32).filter(|&item| self.moved[item as usize / 64] >> (item % 64) & 1 == 1).collect()
     }
 }

@@ -12,7 +12,7 @@
 //! # Deviations from the source
 //! Bayesian personalised ranking in the place of cross-entropy. Halves alternate mini-batch by mini-batch.
 
-use super::job::{Job, Moment, Outcome, Stepper, Worker};
+use super::job::{Job, Moment, Outcome, RowModel, Worker};
 use super::rows::LocalRows;
 use super::step::{Triple, slopes};
 use super::{BprTraining, RowRegularisation, RowStep};
@@ -35,9 +35,9 @@ impl Halves {
     }
 }
 
-impl Stepper for Halves {
-    fn step(&mut self, path: Path, triplets: &[Triple], losses: &mut [f32], rows: &mut LocalRows, moment: Moment) {
-        let Moment { extra, rule, .. } = moment;
+impl RowModel for Halves {
+    fn step(&mut self, path: Path, triplets: &[Triple], losses: &mut [f32], rows: &mut LocalRows, moment: Moment<'_>) {
+        let Moment { settings: &BprTraining { extra, .. }, rule, .. } = moment;
         self.losses.resize(triplets.len(), 0.0);
         let ignored = &mut self.losses[..triplets.len()];
         run(path, BothHalves { triplets, losses: [losses, ignored], rows, extra, rule });

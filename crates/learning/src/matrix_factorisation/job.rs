@@ -1,14 +1,15 @@
 //! One client's training.
 
-use super::optimizer::{Powers, RowRegularisation, RowStep};
+use super::footprint::Footprint;
+use super::optimizer::RowStep;
 use super::rows::LocalRows;
 use super::step::{Step, Triple};
 use super::{BprTraining, Moves};
 use crate::lanes::{Path, run};
+use crate::local::{self, Course, Told};
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
-use crate::trainer::Length;
-use fedgenie_core::math::float::sqrt;
+use crate::trainer::optimizer::Powers;
 use fedgenie_core::rng::StreamRng;
 
 /// Where the negatives of a job come from.
@@ -18,6 +19,18 @@ pub enum Negatives<'a> {
     Drawn,
     /// These triplets are the examples of each epoch; their users are numbered within the job, as its rows are.
     Given(&'a [Triplet]),
+}
+
+/// Numbers that are added to the slopes of what travels, in every step of plain descent. Users have none.
+#[derive(Clone, Copy, Debug)]
+pub struct Correction<'a> {
+    /// One for each weight of the networks that travel.
+    pub weights: &'a [f32],
+    /// One for each number of the item table.
+    pub table: &'a [f32],
+    /// Whether all rows of the table have them, which then move; else those that the job's steps move, each of them in
+    /// every step, whether its mini-batch meets it or not.
+    pub is_whole: bool,
 }
 
 /// What a client trains on.
@@ -35,9 +48,11 @@ pub struct Job<'a> {
     pub negatives: Negatives<'a>,
     /// Factor of the learning rate.
     pub lr_factor: f32,
-    /// Puts examples in order, epoch by epoch: stream (BatchOrder, client, ticket).
+    /// What is added to slopes in every step.
+    pub correction: Option<Correction<'a>>,
+    /// Puts examples in order, epoch by epoch: stream (BatchOrder, client, job).
     pub order: StreamRng,
-    /// Draws negatives, example by example: stream (TrainingNoise, client, ticket).
+    /// Draws negatives, example by example: stream (TrainingNoise, client, job).
     pub draws: StreamRng,
 }
 
@@ -64,7 +79,7 @@ pub struct Outcome {
     pub loss_rms: f64,
     /// Triplets that the job went through, all epochs together.
     pub triplets: u64,
-    /// Steps that it made.
+    /// Steps that it made, with finite losses.
     pub steps: u64,
     /// Examples without a negative, because their user rated everything.
     pub without_negative: usize,
@@ -74,29 +89,34 @@ pub struct Outcome {
 
 /// What a step does to what was met.
 #[derive(Clone, Copy)]
-pub(crate) struct Moment {
-    pub extra: RowRegularisation,
+pub(crate) struct Moment<'a> {
+    pub settings: &'a BprTraining,
     pub rule: RowStep,
     /// Factor of the learning rate, which `rule` has already.
     pub lr_factor: f32,
 }
 
-/// What a step is: of products of rows, or of another model of them.
-pub(crate) trait Stepper {
+/// What makes scores of rows, during a job.
+pub(crate) trait RowModel {
+    /// Finds the rows that a job moves.
+    fn footprint(&self) -> Footprint {
+        Footprint::default()
+    }
+
     /// Meets rows that a mini-batch needs beside those of its triplets; steps are counted from 1.
     fn meet(&mut self, _job: &Job<'_>, _triplets: &[Triple], _rows: (&mut LocalRows, usize), _step: u64) {}
 
     /// Writes the losses of a mini-batch, and moves rows.
-    fn step(&mut self, path: Path, triplets: &[Triple], losses: &mut [f32], rows: &mut LocalRows, moment: Moment);
+    fn step(&mut self, path: Path, triplets: &[Triple], losses: &mut [f32], rows: &mut LocalRows, moment: Moment<'_>);
 }
 
 /// Scores are products of rows.
 struct Products;
 
-impl Stepper for Products {
-    fn step(&mut self, path: Path, triplets: &[Triple], losses: &mut [f32], rows: &mut LocalRows, moment: Moment) {
-        let Moment { extra, rule, .. } = moment;
-        run(path, Step { triplets, losses, rows, extra, rule });
+impl RowModel for Products {
+    fn step(&mut self, path: Path, triplets: &[Triple], losses: &mut [f32], rows: &mut LocalRows, moment: Moment<'_>) {
+        let Moment { settings, rule, .. } = moment;
+        run(path, Step { triplets, losses, rows, extra: settings.extra, rule });
     }
 }
 
@@ -105,6 +125,7 @@ pub struct Worker {
     path: Path,
     rows: LocalRows,
     examples: Examples,
+    order: Vec<u32>,
     batch: Vec<Triple>,
     losses: Vec<f32>,
 }
@@ -118,8 +139,8 @@ impl Default for Worker {
 impl Worker {
     /// With kernels compiled for a set of processor features.
     pub fn on(path: Path) -> Self {
-        let (batch, losses) = (Vec::new(), Vec::new());
-        Self { path, rows: LocalRows::default(), examples: Examples::default(), batch, losses }
+        let (rows, examples) = (LocalRows::default(), Examples::default());
+        Self { path, rows, examples, order: Vec::new(), batch: Vec::new(), losses: Vec::new() }
     }
 
     /// Trains one job.
@@ -136,7 +157,7 @@ impl Worker {
     /// As [`BprTraining::train`].
     pub(crate) fn train_with(
         &mut self,
-        stepper: &mut impl Stepper,
+        model: &mut dyn RowModel,
         settings: &BprTraining,
         job: &Job<'_>,
         outcome: &mut Outcome,
@@ -144,99 +165,99 @@ impl Worker {
         let d = settings.dimensions;
         assert!(job.table.len().is_multiple_of(d) && job.users.len() == job.ends.len() * d, "tables have whole rows");
         assert_eq!(job.ends.last().map_or(0, |&end| end as usize), job.positives.len(), "each positive has its user");
+        let Self { path, rows, examples, order, batch, losses } = self;
         let items = job.table.len() / d;
-        self.rows.begin(d, items, job.users, (settings.optimizer.moments(), settings.extra.needs_starts()));
+        rows.begin(d, items, job.users, (settings.optimizer.moments(), settings.extra.needs_starts()));
         if settings.moves == Moves::Interacted {
             for &item in job.positives {
-                self.rows.item(item, job.table, d);
+                rows.item(item, job.table, d);
             }
-            self.rows.fix_others();
+            rows.fix_others();
         }
-        outcome.without_negative = self.examples.list(job, items);
-        (outcome.triplets, outcome.steps, outcome.diverged) = (0, 0, false);
-        let (mut sum, mut squares) = (0.0, 0.0);
-        let (mut order, mut draws) = (job.order.clone(), job.draws.clone());
-        let mut powers = Powers::ONE;
-        let (epochs, most) = bounds(settings.length);
-        let mut epoch = 0;
-        let mut first_met = 0_u64;
-        while epoch < epochs && outcome.steps < most && !self.examples.order.is_empty() && !outcome.diverged {
-            order.shuffle(&mut self.examples.order);
-            let mut begin = 0;
-            while begin < self.examples.order.len() && outcome.steps < most && !outcome.diverged {
-                let end = self.examples.order.len().min(begin + settings.batch);
-                outcome.steps += 1;
-                self.gather(begin..end, job, items, d, &mut draws, outcome.steps);
-                begin = end;
-                let rule = settings.optimizer.next(job.lr_factor, &mut powers);
-                let moment = Moment { extra: settings.extra, rule, lr_factor: job.lr_factor };
-                stepper.meet(job, &self.batch, (&mut self.rows, d), outcome.steps);
-                stepper.step(self.path, &self.batch, &mut self.losses, &mut self.rows, moment);
-                outcome.triplets += self.batch.len() as u64;
-                if epoch == 0 {
-                    first_met += self.batch.len() as u64;
-                    for &loss in &self.losses {
-                        sum += f64::from(loss);
-                        squares += f64::from(loss) * f64::from(loss);
-                    }
-                }
-                outcome.diverged = !self.losses.iter().all(|loss| loss.is_finite());
-            }
-            epoch += 1;
+        if let Some(Correction { table, is_whole, .. }) = job.correction {
+            let mut footprint = model.footprint();
+            let moved = if is_whole { (0..items as u32).collect() } else { footprint.moved(settings, job, items) };
+            rows.correct(&moved, (job.table, table), d);
         }
-        let count = first_met.max(1) as f64;
-        (outcome.loss, outcome.loss_rms) = (sum / count, sqrt(squares / count));
-        self.rows.write(d, &mut outcome.users, &mut outcome.items, &mut outcome.rows);
+        outcome.without_negative = examples.list(job, items, order);
+        let (path, draws, powers) = (*path, job.draws.clone(), Powers::default());
+        let mut steps =
+            Steps { path, settings, job, items, draws, powers, triplets: 0, model, rows, examples, batch, losses };
+        let course =
+            Course { length: settings.length, batch: settings.batch, order: job.order.clone(), keeps_whole: false };
+        let local::Outcome { tally, steps: made, is_finite } = course.run(order, &mut steps);
+        (outcome.triplets, outcome.steps, outcome.diverged) = (steps.triplets, made, !is_finite);
+        [outcome.loss, outcome.loss_rms] = tally.means();
+        steps.rows.write(d, &mut outcome.users, &mut outcome.items, &mut outcome.rows);
         outcome.settle();
-    }
-
-    /// Finds the rows of a mini-batch.
-    fn gather(
-        &mut self,
-        places: std::ops::Range<usize>,
-        job: &Job<'_>,
-        items: usize,
-        dimensions: usize,
-        draws: &mut StreamRng,
-        step: u64,
-    ) {
-        self.batch.clear();
-        for &example in &self.examples.order[places] {
-            let Triplet { user, positive, negative } = self.examples.triplet(example, job, items, draws);
-            let positive = self.rows.item(positive, job.table, dimensions);
-            let negative = self.rows.item(negative, job.table, dimensions);
-            let slots = [user, positive, negative];
-            let places = slots.map(|slot| self.rows.meet(slot, step));
-            self.batch.push(Triple { slots, places });
-        }
-        self.losses.clear();
-        self.losses.resize(self.batch.len(), 0.0);
     }
 }
 
-/// Most epochs and most steps of a job.
-pub(super) fn bounds(length: Length) -> (u64, u64) {
-    match length {
-        Length::Epochs(epochs) => (u64::from(epochs), u64::MAX),
-        Length::Steps(steps) => (u64::MAX, u64::from(steps)),
+/// The steps of a job.
+struct Steps<'a> {
+    path: Path,
+    settings: &'a BprTraining,
+    job: &'a Job<'a>,
+    items: usize,
+    draws: StreamRng,
+    powers: Powers,
+    triplets: u64,
+    model: &'a mut dyn RowModel,
+    rows: &'a mut LocalRows,
+    examples: &'a Examples,
+    batch: &'a mut Vec<Triple>,
+    losses: &'a mut Vec<f32>,
+}
+
+impl local::Stepper for Steps<'_> {
+    fn step(&mut self, chosen: &[u32], number: u64, tally: Told<'_>) -> bool {
+        self.gather(chosen, number);
+        let Self { path, settings, job, powers, model, rows, batch, losses, .. } = self;
+        let rule = RowStep::next(&settings.optimizer, job.lr_factor, powers);
+        model.meet(job, batch, (rows, settings.dimensions), number);
+        model.step(*path, batch, losses, rows, Moment { settings, rule, lr_factor: job.lr_factor });
+        if job.correction.is_some() {
+            rule.correct(*path, rows);
+        }
+        self.triplets += batch.len() as u64;
+        if let Some(tally) = tally {
+            losses.iter().for_each(|&loss| tally.tell(loss.into()));
+        }
+        losses.iter().all(|loss| loss.is_finite())
+    }
+}
+
+impl Steps<'_> {
+    /// Finds the rows of a mini-batch.
+    fn gather(&mut self, chosen: &[u32], step: u64) {
+        let Self { settings, job, items, draws, rows, examples, batch, losses, .. } = self;
+        batch.clear();
+        for &example in chosen {
+            let Triplet { user, positive, negative } = examples.triplet(example, job, *items, draws);
+            let positive = rows.item(positive, job.table, settings.dimensions);
+            let negative = rows.item(negative, job.table, settings.dimensions);
+            let slots = [user, positive, negative];
+            let places = slots.map(|slot| rows.meet(slot, step));
+            batch.push(Triple { slots, places });
+        }
+        losses.clear();
+        losses.resize(batch.len(), 0.0);
     }
 }
 
 /// The examples of a job.
 #[derive(Debug, Default)]
 pub(super) struct Examples {
-    /// Places of examples in the order of the epoch.
-    pub order: Vec<u32>,
     user_of: Vec<u32>,
 }
 
 impl Examples {
-    /// Numbers the examples that have a negative; returns how many have none.
-    pub fn list(&mut self, job: &Job<'_>, items: usize) -> usize {
-        self.order.clear();
+    /// Numbers the examples that have a negative in `order`; returns how many have none.
+    pub fn list(&mut self, job: &Job<'_>, items: usize, order: &mut Vec<u32>) -> usize {
+        order.clear();
         self.user_of.clear();
         if let Negatives::Given(triplets) = job.negatives {
-            self.order.extend(0..triplets.len() as u32);
+            order.extend(0..triplets.len() as u32);
             return 0;
         }
         let mut without = 0;
@@ -246,7 +267,7 @@ impl Examples {
             if (end - begin) as usize == items {
                 without += items;
             } else {
-                self.order.extend(begin..end);
+                order.extend(begin..end);
             }
             begin = end;
         }
@@ -281,9 +302,6 @@ impl Outcome {
         if self.diverged {
             for number in self.users.iter_mut().chain(&mut self.rows).filter(|number| number.is_nan()) {
                 *number = f32::NAN;
-            }
-            for number in [&mut self.loss, &mut self.loss_rms].into_iter().filter(|number| number.is_nan()) {
-                *number = f64::NAN;
             }
         }
     }

@@ -19,7 +19,8 @@
 
 #![allow(clippy::needless_range_loop, reason = "loops over vectors are the same for all rows")]
 
-use super::job::{Job, Moment, Outcome, Stepper, Worker};
+use super::footprint::Footprint;
+use super::job::{Job, Moment, Outcome, RowModel, Worker};
 use super::rows::LocalRows;
 use super::step::{Triple, fold_all, losses_and_slopes};
 use super::{BprTraining, RowRegularisation, RowStep};
@@ -73,7 +74,11 @@ impl Neighbours {
     }
 }
 
-impl Stepper for Neighbours {
+impl RowModel for Neighbours {
+    fn footprint(&self) -> Footprint {
+        Footprint::default().with_neighbours()
+    }
+
     fn meet(&mut self, job: &Job<'_>, triplets: &[Triple], (rows, dimensions): (&mut LocalRows, usize), step: u64) {
         self.seen.clear();
         self.positives.clear();
@@ -95,8 +100,8 @@ impl Stepper for Neighbours {
         }
     }
 
-    fn step(&mut self, path: Path, triplets: &[Triple], losses: &mut [f32], rows: &mut LocalRows, moment: Moment) {
-        let Moment { extra, rule, .. } = moment;
+    fn step(&mut self, path: Path, triplets: &[Triple], losses: &mut [f32], rows: &mut LocalRows, moment: Moment<'_>) {
+        let Moment { settings: &BprTraining { extra, .. }, rule, .. } = moment;
         run(path, Step { graph: self, triplets, losses, rows, extra, rule });
     }
 }

@@ -38,6 +38,9 @@ pub struct LocalRows {
     users: usize,
     slot_of_item: Vec<u32>,
     item_of_slot: Vec<u32>,
+    /// Slots of rows that every step corrects, and what it adds to their slopes.
+    pub corrected: Vec<u32>,
+    pub corrections: Vec<Lanes>,
     moments: usize,
     keeps_starts: bool,
     /// A bit for each item.
@@ -54,10 +57,11 @@ impl LocalRows {
             self.slot_of_item.clear();
             self.slot_of_item.resize(items, NONE);
         }
-        for numbers in [&mut self.rows, &mut self.starts, &mut self.first, &mut self.second] {
+        for numbers in [&mut self.rows, &mut self.starts, &mut self.first, &mut self.second, &mut self.corrections] {
             numbers.clear();
         }
         self.steps.clear();
+        self.corrected.clear();
         self.vectors = dimensions.div_ceil(LANES);
         self.moments = moments;
         self.keeps_starts = keeps_starts;
@@ -77,11 +81,7 @@ impl LocalRows {
     }
 
     fn push(&mut self, row: &[f32]) {
-        let (whole, rest) = row.as_chunks::<LANES>();
-        self.rows.extend(whole.iter().map(|chunk| Lanes(*chunk)));
-        if !rest.is_empty() {
-            self.rows.push(Lanes::load_partial(rest));
-        }
+        fill_up(row, &mut self.rows);
         let length = self.rows.len();
         if self.keeps_starts {
             self.starts.extend_from_slice(&self.rows[self.starts.len()..]);
@@ -90,6 +90,16 @@ impl LocalRows {
             moments.resize(length, Lanes::ZERO);
         }
         self.steps.push((0, 0));
+    }
+
+    /// Corrects the rows of some items, ascending, in every step; these are the items that the job is then said to
+    /// move.
+    pub fn correct(&mut self, items: &[u32], (table, corrections): (&[f32], &[f32]), dimensions: usize) {
+        for &item in items {
+            let slot = self.item(item, table, dimensions);
+            self.corrected.push(slot);
+            fill_up(&corrections[item as usize * dimensions..][..dimensions], &mut self.corrections);
+        }
     }
 
     /// The slot of an item, whose row is copied from the table if it is new.
@@ -133,13 +143,26 @@ impl LocalRows {
         let has_moved = |slot: usize| self.steps[slot].0 > 0 && slot < self.fixed as usize;
         let met = self.item_of_slot.iter().zip(self.users..);
         items.clear();
-        items.extend(met.filter(|&(_, slot)| has_moved(slot)).map(|(&item, _)| item));
+        if self.corrected.is_empty() {
+            items.extend(met.filter(|&(_, slot)| has_moved(slot)).map(|(&item, _)| item));
+        } else {
+            items.extend(self.corrected.iter().map(|&slot| self.item_of_slot[slot as usize - self.users]));
+        }
         ascending(items, &mut self.marks, self.slot_of_item.len());
         rows.resize(items.len() * dimensions, 0.0);
         for (&item, out) in items.iter().zip(rows.chunks_exact_mut(dimensions)) {
             let slot = self.slot_of_item[item as usize] as usize;
             copy(&self.rows[slot * self.vectors..][..self.vectors], out);
         }
+    }
+}
+
+/// Appends a row, with zeros up to whole vectors.
+fn fill_up(row: &[f32], vectors: &mut Vec<Lanes>) {
+    let (whole, rest) = row.as_chunks::<LANES>();
+    vectors.extend(whole.iter().map(|chunk| Lanes(*chunk)));
+    if !rest.is_empty() {
+        vectors.push(Lanes::load_partial(rest));
     }
 }
 

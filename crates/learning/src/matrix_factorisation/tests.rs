@@ -34,7 +34,7 @@ fn others() -> [OptimizerConfig; 4] {
 }
 
 fn training(dimensions: usize, batch: usize, epochs: u32, optimizer: &OptimizerConfig) -> BprTraining {
-    let optimizer = RowOptimizer::new(optimizer).unwrap();
+    let optimizer = Optimizer::new(optimizer).unwrap();
     let (length, extra) = (Length::Epochs(epochs), RowRegularisation::default());
     BprTraining { dimensions, length, batch, optimizer, extra, moves: Moves::Touched }
 }
@@ -47,7 +47,7 @@ fn numbers(count: usize, entity: u32) -> Vec<f32> {
 fn job<'a>(table: &'a [f32], users: &'a [f32], positives: &'a [u32], ends: &'a [u32], seed: u64) -> Job<'a> {
     let streams = Streams::new(seed);
     let (order, draws) = (streams.stream(Purpose::BatchOrder, 3, 1), streams.stream(Purpose::TrainingNoise, 3, 1));
-    Job { table, users, positives, ends, negatives: Negatives::Drawn, lr_factor: 1.0, order, draws }
+    Job { table, users, positives, ends, negatives: Negatives::Drawn, lr_factor: 1.0, correction: None, order, draws }
 }
 
 fn trained(settings: &BprTraining, job: Job<'_>) -> Outcome {
@@ -133,7 +133,8 @@ fn rows_that_every_step_meets_move_as_the_optimizer_moves_parameters() {
     for (config, (clip, mu)) in every.flat_map(|config| cases.map(|case| (config.clone(), case))) {
         let (config, extra) = (&config, RowRegularisation { clip, proximal: mu });
         let start = [&user[..], &table[..]].concat();
-        let dense = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }), decays: &[] };
+        let dense =
+            Regularisation { clip, proximal: Some(Proximal { mu, start: &start }), ..Regularisation::default() };
         let optimizer = Optimizer::new(config).unwrap();
         let mut moments = Moments::default();
         let mut parameters = [&user[..], &table[..]].concat();
@@ -146,7 +147,7 @@ fn rows_that_every_step_meets_move_as_the_optimizer_moves_parameters() {
             let plain = trained(&training(d, 1, 1, &sgd(1.0)), plain);
             let after = [&plain.users[..], &plain.rows[..]].concat();
             let slopes: Vec<f32> = parameters.iter().zip(&after).map(|(x, y)| x - y).collect();
-            optimizer.step(&mut parameters, &slopes, 0.5, &dense, &mut moments);
+            optimizer.step(&mut parameters, &mut slopes.clone(), 0.5, &dense, &mut moments);
             let job = Job { lr_factor: 0.5, negatives: given, ..job(&table, &user, &[0], &[1], 1) };
             let found = trained(&BprTraining { extra, ..training(d, 1, epochs, config) }, job);
             let found = [&found.users[..], &found.rows[..]].concat();
@@ -160,7 +161,7 @@ fn rows_that_every_step_meets_move_as_the_optimizer_moves_parameters() {
 }
 
 /// Descent in `f64` on given triplets, in the order of the job's stream: which rows a step meets, what it clips, what
-/// it pulls where, worked out row by row.
+/// it pulls where, and which rows it corrects, worked out row by row.
 fn descended(settings: &BprTraining, job: &Job<'_>, lr: f64) -> (Vec<f64>, Vec<f64>) {
     let Negatives::Given(triplets) = job.negatives else { panic!("triplets are given") };
     let Length::Epochs(epochs) = settings.length else { panic!("so many epochs") };
@@ -171,6 +172,18 @@ fn descended(settings: &BprTraining, job: &Job<'_>, lr: f64) -> (Vec<f64>, Vec<f
     let mut rows = start.clone();
     let mut order: Vec<u32> = (0..triplets.len() as u32).collect();
     let mut stream = job.order.clone();
+    let is_positive = |item: usize| job.positives.contains(&(item as u32));
+    let can_move = |row: usize| settings.moves == Moves::Touched || row < users || is_positive(row - users);
+    let is_met = |row: usize| {
+        let of = |triplet: &Triplet| [triplet.positive, triplet.negative].contains(&((row - users) as u32));
+        row >= users && triplets.iter().any(of)
+    };
+    let corrected: Vec<(usize, f64)> =
+        job.correction.map_or_else(Vec::new, |Correction { table, is_whole, .. }| {
+            let is_corrected = |row: usize| is_whole || is_met(row) && can_move(row);
+            let items = (users * d..start.len()).filter(|at| is_corrected(at / d));
+            items.map(|at| (at, f64::from(table[at - users * d]))).collect()
+        });
     for _ in 0..epochs {
         stream.shuffle(&mut order);
         for batch in order.chunks(settings.batch) {
@@ -189,8 +202,7 @@ fn descended(settings: &BprTraining, job: &Job<'_>, lr: f64) -> (Vec<f64>, Vec<f
                     add(n, s * row(u)[at]);
                 }
             }
-            let is_positive = |item: usize| job.positives.contains(&(item as u32));
-            slopes.retain(|&row, _| settings.moves == Moves::Touched || row < users || is_positive(row - users));
+            slopes.retain(|&row, _| can_move(row));
             let norm = slopes.values().flatten().map(|slope| slope * slope).sum::<f64>().sqrt();
             let scale = clip.map_or(1.0, |most| (f64::from(most) / (norm + 1e-6)).min(1.0));
             for (row, slopes) in slopes {
@@ -198,6 +210,7 @@ fn descended(settings: &BprTraining, job: &Job<'_>, lr: f64) -> (Vec<f64>, Vec<f
                     rows[at] -= lr * (slope * scale + f64::from(proximal) * (rows[at] - start[at]));
                 }
             }
+            corrected.iter().for_each(|&(at, more)| rows[at] -= lr * more);
         }
     }
     let items = rows.split_off(users * d);
@@ -237,6 +250,53 @@ fn clipping_and_pulling_reach_the_rows_of_a_step_alone() {
     }
     let far = |one: &[f32], other: &[f32]| one.iter().zip(other).any(|(x, y)| (x - y).abs() > 1e-3);
     assert!((1..seen.len()).all(|index| far(&seen[index], &seen[index - 1])), "each of them matters");
+}
+
+/// Two users who rated items 0 to 3; items 4 to 8 are negatives, of which the last ones are met by few steps; nobody
+/// meets item 9.
+#[test]
+fn corrections_reach_the_rows_that_a_job_moves_in_every_step() {
+    let d = 6;
+    let (table, users, more) = (numbers(10 * d, 1), numbers(2 * d, 2), numbers(10 * d, 3));
+    let triplets: Vec<Triplet> =
+        (0..11).map(|place| Triplet { user: place % 2, positive: place % 4, negative: 4 + place % 5 }).collect();
+    for (moves, is_whole, items) in [
+        (Moves::Touched, false, (0..9).collect::<Vec<u32>>()),
+        (Moves::Interacted, false, (0..4).collect()),
+        (Moves::Touched, true, (0..10).collect()),
+        (Moves::Interacted, true, (0..10).collect()),
+    ] {
+        let plain = Job {
+            negatives: Negatives::Given(&triplets),
+            ..job(&table, &users, &[0, 1, 2, 3, 0, 1, 2, 3], &[4, 8], 5)
+        };
+        let correction = |table| Some(Correction { weights: &[], table, is_whole });
+        let corrected = Job { correction: correction(&more), ..plain.clone() };
+        let extra = RowRegularisation { clip: Some(0.05), proximal: 0.8 };
+        let settings = BprTraining { moves, extra, ..training(d, 3, 3, &sgd(0.1)) };
+        let (of_users, of_items) = descended(&settings, &corrected, 0.1);
+        let found = trained(&settings, corrected);
+        let close =
+            |found: &[f32], expected: &[f64]| found.iter().zip(expected).all(|(x, y)| (f64::from(*x) - y).abs() < 2e-6);
+        assert!(close(&found.users, &of_users), "{moves:?}, {is_whole}");
+        assert_eq!((&found.items, found.steps), (&items, 12));
+        for (&item, row) in found.items.iter().zip(found.rows.chunks(d)) {
+            assert!(close(row, &of_items[item as usize * d..][..d]), "{moves:?}, {is_whole}, {item}");
+        }
+        // Nobody corrects by zero.
+        let (without, zeros) = (trained(&settings, plain.clone()), vec![0.0; table.len()]);
+        let with = trained(&settings, Job { correction: correction(&zeros), ..plain });
+        assert_eq!((&with.users, with.loss, with.steps), (&without.users, without.loss, without.steps));
+        if is_whole {
+            let mut whole = table.clone();
+            for (&item, row) in without.items.iter().zip(without.rows.chunks(d)) {
+                whole[item as usize * d..][..d].copy_from_slice(row);
+            }
+            assert_eq!(with.rows, whole);
+        } else {
+            assert_eq!(with, without);
+        }
+    }
 }
 
 /// Jobs of every kind: one user or several, all items rated or few.
@@ -296,7 +356,7 @@ fn a_job_stops_after_so_many_steps() {
 fn what_is_not_finite_is_noticed_and_its_nans_are_one() {
     let table = numbers(80, 1);
     let found = trained(&training(8, 2, 3, &sgd(0.1)), job(&table, &[f32::INFINITY; 8], &[1, 2], &[2], 1));
-    assert!(found.diverged && found.steps == 1, "{found:?}");
+    assert!(found.diverged && found.steps == 0, "{found:?}");
     let nans = found.users.iter().chain(&found.rows).filter(|number| number.is_nan());
     assert!(nans.into_iter().all(|number| number.to_bits() == f32::NAN.to_bits()));
 }

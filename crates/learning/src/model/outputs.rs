@@ -3,7 +3,7 @@
 use super::{Batch, Model, Scratch};
 use crate::data::Targets;
 use crate::dense::{Rows, products};
-use crate::lanes::{Kernel, LANES, Lanes};
+use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 use rayon::prelude::*;
 
 /// Outputs of a model for examples, with the targets of these.
@@ -96,7 +96,10 @@ impl Kernel for Linear<'_> {
         for examples in examples.chunks(LANES) {
             products::<WIDE>(weights, rows, examples, block);
             for lane in 0..examples.len() {
-                to.extend(block.iter().zip(biases).map(|(output, bias)| output.0[lane] + bias));
+                for (output, bias) in block.iter().zip(biases) {
+                    keep_vectors_whole();
+                    to.push(output.0[lane] + bias);
+                }
             }
         }
     }

@@ -195,16 +195,16 @@ impl Model for SoftmaxRegression {
         (sums.loss_sum / batch.examples.len() as f64) as f32
     }
 
-    fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {
-        self.pass(parameters, batch, None, scratch)
-    }
-
     fn outputs(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch, to: &mut Vec<f32>) {
         assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
         scratch.block.resize(self.classes, Lanes::ZERO);
         let (rows, examples) = (batch.rows(), batch.examples);
         let block = &mut scratch.block[..self.classes];
         run(scratch.path, Linear { parameters, rows, examples, block, to });
+    }
+
+    fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {
+        self.pass(parameters, batch, None, scratch)
     }
 }
 

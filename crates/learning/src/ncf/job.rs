@@ -6,9 +6,8 @@ use super::step::{Scratch, Step};
 use super::weights::{Plan, fill_up, take_out, turn};
 use crate::lanes::{Kernel, Path, run};
 use crate::matrix_factorisation::{
-    self as mf, BprTraining, Job, LocalRows, Moment, RowRegularisation, RowStep, Stepper, Triple, is_finite,
+    self as mf, BprTraining, Footprint, Job, LocalRows, Moment, RowModel, RowRegularisation, RowStep, Triple, is_finite,
 };
-use crate::trainer::Optimizer;
 use crate::trainer::optimizer::{Moments, Proximal, Regularisation};
 
 /// What a job made. Keeps its buffers from job to job.
@@ -31,10 +30,10 @@ pub struct Worker {
 #[derive(Default)]
 struct Networks {
     shape: Option<Shape>,
-    optimizer: Option<Optimizer>,
-    proximal: f32,
     weights: Vec<f32>,
     starts: Vec<f32>,
+    /// Of weights that travel; empty without a correction.
+    corrections: Vec<f32>,
     gradient: Vec<f32>,
     turned: Vec<f32>,
     moments: Moments,
@@ -48,18 +47,18 @@ impl Worker {
         Self { rows: mf::Worker::on(path), networks: Networks::default() }
     }
 
-    /// Trains one job, with these weights of all networks, by an optimizer that treats them as `settings` treats rows.
+    /// Trains one job, with these weights of all networks, which the optimizer treats as it treats rows.
     ///
     /// # Panics
     /// As [`BprTraining::train`], or if the weights are not as many as the shape says.
     pub fn train(
         &mut self,
         shape: &Shape,
-        (settings, optimizer): (&BprTraining, &Optimizer),
+        settings: &BprTraining,
         (job, weights): (&Job<'_>, &[f32]),
         outcome: &mut Outcome,
     ) {
-        self.train_pulled(shape, (settings, optimizer), (job, weights, None), outcome);
+        self.train_pulled(shape, settings, (job, weights, None), outcome);
     }
 
     /// As [`Worker::train`], with the rows of the job's positives pulled towards others.
@@ -69,12 +68,12 @@ impl Worker {
     pub fn train_pulled(
         &mut self,
         shape: &Shape,
-        (settings, optimizer): (&BprTraining, &Optimizer),
+        settings: &BprTraining,
         (job, weights, pull): (&Job<'_>, &[f32], Option<Pull<'_>>),
         outcome: &mut Outcome,
     ) {
         assert_eq!(weights.len(), shape.weights(), "the networks have all their weights");
-        self.networks.begin(shape, optimizer, settings.extra.proximal, weights);
+        self.networks.begin(shape, settings, (job, weights));
         self.networks.pulled.begin(pull, job, settings.dimensions);
         self.rows.train_with(&mut self.networks, settings, job, &mut outcome.rows);
         outcome.weights.clear();
@@ -87,16 +86,15 @@ impl Worker {
 }
 
 impl Networks {
-    fn begin(&mut self, shape: &Shape, optimizer: &Optimizer, proximal: f32, weights: &[f32]) {
+    fn begin(&mut self, shape: &Shape, settings: &BprTraining, (job, weights): (&Job<'_>, &[f32])) {
         fill_up(shape, weights, &mut self.weights);
         self.starts.clear();
         self.starts.extend_from_slice(&self.weights);
         self.gradient.resize(self.weights.len(), 0.0);
-        optimizer.begin(self.weights.len(), &mut self.moments);
-        if self.optimizer.as_ref() != Some(optimizer) {
-            self.optimizer = Some(optimizer.clone());
-        }
-        (self.shape, self.proximal) = (Some(*shape), proximal);
+        settings.optimizer.begin(self.weights.len(), &mut self.moments);
+        let corrections = job.correction.map_or(&[][..], |correction| correction.weights);
+        fill_up(shape, corrections, &mut self.corrections);
+        self.shape = Some(*shape);
         self.turn();
     }
 
@@ -108,7 +106,11 @@ impl Networks {
     }
 }
 
-impl Stepper for Networks {
+impl RowModel for Networks {
+    fn footprint(&self) -> Footprint {
+        if self.pulled.is_some() { Footprint::default().with_all_positives() } else { Footprint::default() }
+    }
+
     fn meet(&mut self, job: &Job<'_>, _triplets: &[Triple], rows: (&mut LocalRows, usize), step: u64) {
         self.pulled.meet(job, rows, step);
     }
@@ -119,10 +121,10 @@ impl Stepper for Networks {
         triplets: &[Triple],
         losses: &mut [f32],
         rows: &mut LocalRows,
-        Moment { extra, rule, lr_factor }: Moment,
+        Moment { settings, rule, lr_factor }: Moment<'_>,
     ) {
-        let Self { shape, optimizer, proximal, weights, starts, gradient, turned, moments, scratch, pulled } = self;
-        let (shape, optimizer) = (shape.expect("a job has begun"), optimizer.as_ref().expect("a job has begun"));
+        let Self { shape, weights, starts, corrections, gradient, turned, moments, scratch, pulled } = self;
+        let (shape, extra) = (shape.expect("a job has begun"), settings.extra);
         run(path, Step { shape, triplets, losses, rows, weights, turned, gradient, scratch });
         run(path, AddPull { pulled, rows });
         let others = if extra.clip.is_some() { square(gradient) } else { 0.0 };
@@ -130,9 +132,12 @@ impl Stepper for Networks {
         if scale != 1.0 {
             gradient.iter_mut().for_each(|slope| *slope *= scale);
         }
-        let extra =
-            Regularisation { clip: None, proximal: Some(Proximal { mu: *proximal, start: starts }), decays: &[] };
-        optimizer.step(weights, gradient, lr_factor, &extra, moments);
+        let extra = Regularisation {
+            correction: (!corrections.is_empty()).then_some(corrections),
+            proximal: Some(Proximal { mu: extra.proximal, start: starts }),
+            ..Regularisation::default()
+        };
+        settings.optimizer.step(weights, gradient, lr_factor, &extra, moments);
         self.turn();
     }
 }

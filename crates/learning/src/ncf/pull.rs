@@ -67,6 +67,11 @@ impl Pulled {
         }
     }
 
+    /// Whether anything is pulled.
+    pub const fn is_some(&self) -> bool {
+        self.factor.is_some()
+    }
+
     /// A step begins.
     pub fn meet(&mut self, job: &Job<'_>, (rows, dimensions): (&mut LocalRows, usize), step: u64) {
         self.step = step;

@@ -2,9 +2,7 @@
 
 use super::*;
 use crate::lanes::Path;
-use crate::matrix_factorisation::{
-    BprTraining, ItemPanels, Job, Moves, Negatives, RowOptimizer, RowRegularisation, UserTable,
-};
+use crate::matrix_factorisation::{BprTraining, ItemPanels, Job, Moves, Negatives, RowRegularisation, UserTable};
 use crate::ranking::ScoreItems;
 use crate::ratings::triplets::Triplet;
 use crate::trainer::{Length, Optimizer, OptimizerConfig};
@@ -143,7 +141,7 @@ fn trained(shape: Shape, optimizer: &OptimizerConfig, extra: RowRegularisation, 
         dimensions: shape.dimensions,
         length: Length::Steps(3),
         batch: 3,
-        optimizer: RowOptimizer::new(optimizer).unwrap(),
+        optimizer: Optimizer::new(optimizer).unwrap(),
         extra,
         moves,
     };
@@ -154,15 +152,15 @@ fn trained(shape: Shape, optimizer: &OptimizerConfig, extra: RowRegularisation, 
         ends: &ends,
         negatives: Negatives::Given(&triplets()),
         lr_factor: 0.5,
+        correction: None,
         order: Streams::new(1).stream(Purpose::BatchOrder, 0, 1),
         draws: Streams::new(1).stream(Purpose::TrainingNoise, 0, 1),
     };
     let mut outcome = Outcome::default();
-    let optimizer = Optimizer::new(optimizer).unwrap();
     // What is left of another job does no harm.
     let mut worker = Worker::on(path);
     for _ in 0..2 {
-        worker.train(&shape, (&settings, &optimizer), (&job, &weights), &mut outcome);
+        worker.train(&shape, &settings, (&job, &weights), &mut outcome);
     }
     outcome
 }

@@ -42,7 +42,7 @@ use super::{Filters, Ids, Ratings};
 use crate::data::DataError;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::math::{float, special::normal_quantile as standard_normal};
-use fedgenie_core::rng::{Purpose, StreamRng, Streams};
+use fedgenie_core::rng::{Purpose, Streams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -129,20 +129,21 @@ impl RatingsSettings for SyntheticRatings {
     fn load(&self, filters: &Filters, streams: &Streams) -> Result<Ratings, DataError> {
         let mut table = Table::new(filters, false);
         let items: Vec<Item> = (0..self.items).map(|item| self.item(item, streams)).collect();
-        let mut users: Vec<User> = (0..self.users).map(|user| self.user(user, streams)).collect();
+        let users: Vec<User> = (0..self.users).map(|user| self.user(user, streams)).collect();
         let weights: Vec<f64> = users.iter().map(|user| user.weight).collect();
         let counts = shared_out(self.ratings, &weights, self.most());
         let mut picks = Vec::with_capacity(self.items);
-        for (number, (user, &count)) in users.iter_mut().zip(&counts).enumerate() {
+        for (number, (user, &count)) in users.iter().zip(&counts).enumerate() {
+            let mut rng = streams.stream_from(Purpose::Example, number as u32, USERS, user.drawn);
             picks.clear();
             for (number, item) in items.iter().enumerate() {
                 let affinity = user.affinity(item);
-                let gumbel = -float::ln(-float::ln(user.rng.uniform()));
+                let gumbel = -float::ln(-float::ln(rng.uniform()));
                 picks.push((item.log_weight + 1.5 * affinity + gumbel, number, affinity));
             }
             picks.sort_unstable_by(|x, y| y.0.total_cmp(&x.0).then(x.1.cmp(&y.1)));
             for (time, &(_, item, affinity)) in picks[..count].iter().enumerate() {
-                let noise = self.noise * standard_normal(user.rng.uniform());
+                let noise = self.noise * standard_normal(rng.uniform());
                 let value = (3.5 + items[item].bias + 0.8 * affinity + noise).round().clamp(1.0, 5.0);
                 let [user, item, value, time] =
                     [number, item, value as usize, time + 1].map(|number| number.to_string());
@@ -163,8 +164,8 @@ struct Item {
 struct User {
     factors: Vec<f64>,
     weight: f64,
-    /// What follows in the user's stream.
-    rng: StreamRng,
+    /// How many numbers of the user's stream these took.
+    drawn: u64,
 }
 
 impl User {
@@ -191,7 +192,7 @@ impl SyntheticRatings {
         let mut rng = streams.stream(Purpose::Example, user as u32, USERS);
         let factors = (0..self.factors).map(|_| standard_normal(rng.uniform())).collect();
         let weight = float::exp(0.8 * standard_normal(rng.uniform()));
-        User { factors, weight, rng }
+        User { factors, weight, drawn: rng.drawn() }
     }
 
     /// Features of the items that have ratings, whose ids are their numbers.

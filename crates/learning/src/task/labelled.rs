@@ -3,7 +3,7 @@
 //! # Definition
 //! All parameters of the model travel, both ways; clients keep nothing. Where edge servers have cluster models, the
 //! model is one whose scores are sums of a shared network and of the cluster's, or one for each cluster. Measures:
-//! [`LOSS`], [`ACCURACY`] where there are classes, and what the scenario adds. A client's own data are its training
+//! `loss`, `accuracy` where there are classes, and what the scenario adds. A client's own data are its training
 //! examples, an edge server's those of its clients. Validation data are training rows that nobody trains on.
 //!
 //! Test examples are divided among servers as [`test_split`] says.
@@ -12,14 +12,14 @@ mod measured;
 pub mod test_split;
 
 use super::clusters::{ClusterNetworks, tensors_of_clusters};
-use super::{Context, Job, ModelState, On, PrivateView, Task, Worker};
-use crate::data::Split;
-use crate::data::partition::{ClassCounts, Partition, Skew, TestSplit};
+use super::{Ask, Context, DealtData, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
+use crate::data::partition::{ClassCounts, Partition, TestSplit};
+use crate::data::{Dataset, Split};
 use crate::layout::{Layout, Scope, Update};
 use crate::metric::Definition;
 use crate::model::weights::{Tensor, tensors_of};
 use crate::model::{Batch, Model, Scratch, evaluate, evaluate_each};
-use crate::trainer::{self, LocalTraining, Trainer, TrainingJob};
+use crate::trainer::{self, LocalTraining, Trainer, Wanted};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct Labelled {
     /// The networks of clusters, where there are any.
     clusters: Option<ClusterNetworks>,
     layout: Layout,
-    skew: Skew,
+    description: Description,
     test_examples: Vec<u32>,
     /// Training rows for validation, ascending.
     valid_examples: Vec<u32>,
@@ -60,7 +60,7 @@ impl Labelled {
         Self {
             layout: model.layout(),
             clusters: None,
-            skew: partition.skew(&data.train),
+            description: describe(&data.train, &partition, &[]),
             test_examples: (0..data.test.examples() as u32).collect(),
             valid_examples: Vec::new(),
             metrics: Self::metrics(data.train.classes().is_some(), &[]),
@@ -92,7 +92,7 @@ impl Labelled {
     /// With validation data: training rows of no client, ascending.
     #[must_use]
     pub fn with_validation(mut self, rows: Vec<u32>) -> Self {
-        self.skew = self.partition.skew_without(&self.data.train, &rows);
+        self.description = describe(&self.data.train, &self.partition, &rows);
         self.valid_examples = rows;
         self
     }
@@ -114,10 +114,40 @@ impl Labelled {
         }
     }
 
+    fn run(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, wanted: Wanted<'_>) {
+        let Context { settings, streams, .. } = *context;
+        let trainer = Trainer { model: &*self.model, data: &self.data.train, settings, streams };
+        let dense = job.dense(context, self.layout.trained());
+        let examples = self.partition.client(job.client);
+        trainer.do_job(&dense, (job.client, job.number), examples, worker.keep(), wanted);
+    }
+
     /// The examples of a client.
     pub fn of_client(&self, client: ClientId) -> Batch<'_> {
         Batch { data: &self.data.train, examples: self.partition.client(client) }
     }
+}
+
+/// What is known of a partition of training examples, of which some rows are set aside for validation.
+fn describe(train: &Dataset, partition: &Partition, set_aside: &[u32]) -> Description {
+    let sizes = (0..partition.clients()).map(|client| partition.size(ClientId::from_index(client)));
+    Description {
+        skew: Some(partition.skew_without(train, set_aside)),
+        warnings: absent_classes(train, set_aside).into_iter().collect(),
+        ..Description::of(sizes)
+    }
+}
+
+/// A warning of classes without training examples.
+fn absent_classes(train: &Dataset, set_aside: &[u32]) -> Option<String> {
+    let (labels, classes) = train.classes()?;
+    let mut counts = vec![0_usize; classes];
+    labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+    set_aside.iter().for_each(|&row| counts[usize::from(labels[row as usize])] -= 1);
+    let without: Vec<usize> = (0..classes).filter(|&class| counts[class] == 0).collect();
+    let first = without.first()?;
+    let count = without.len();
+    Some(format!("{count} of {classes} classes have no training example, class {first} first; is a label wrong?"))
 }
 
 impl Task for Labelled {
@@ -144,12 +174,8 @@ impl Task for Labelled {
         }
     }
 
-    fn examples(&self, client: ClientId) -> usize {
-        self.partition.size(client)
-    }
-
-    fn all_examples(&self) -> u64 {
-        self.partition.examples() as u64
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
@@ -157,43 +183,57 @@ impl Task for Labelled {
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let Context { settings, streams, loss_rms } = *context;
-        let Job { client, round, number, start, .. } = *job;
-        let job = TrainingJob { client, round, number, start, examples: self.partition.client(client) };
-        Trainer { model: &*self.model, data: &self.data.train, settings, streams }.train_one(
-            &job,
-            loss_rms,
-            worker.keep(),
-            update,
-        );
+        self.run(job, context, worker, Wanted::Update(update));
     }
 
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        match on {
-            On::Model => 0.0,
-            data => {
-                let batches = self.batches(data);
-                let found = evaluate_each(&*self.model, &[state.model], &batches, parallel)[0];
-                self.measured(found, (state.model, &batches), parallel, values)
+    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+        // One pass over the examples for neighbours under several models.
+        for asks in asks.chunk_by_mut(|one, next| one.on == next.on) {
+            if asks[0].on == On::Model {
+                continue;
+            }
+            let models: Vec<&[f32]> = asks.iter().map(|ask| ask.state.model).collect();
+            let batches = self.batches(asks[0].on);
+            let found = evaluate_each(&*self.model, &models, &batches, parallel);
+            for (found, ask) in found.into_iter().zip(asks) {
+                ask.weight = self.measured(found, (ask.state.model, &batches), parallel, ask.values);
             }
         }
     }
 
-    fn test_of_servers(&self, servers: &[Vec<ClientId>], streams: &Streams) -> Vec<Vec<u32>> {
-        self.deal_test(servers, streams)
+    fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
+        if self.clusters.is_none() {
+            return tensors_of(&*self.model, models[0]);
+        }
+        tensors_of_clusters(&*self.model, models)
     }
 
-    fn evaluate_each(&self, on: On<'_>, states: &[ModelState<'_>], parallel: bool, values: &mut [Vec<f64>]) -> f64 {
-        let models: Vec<&[f32]> = states.iter().map(|state| state.model).collect();
-        let batches = self.batches(on);
-        let found = evaluate_each(&*self.model, &models, &batches, parallel);
-        let each = found.iter().zip(models).zip(values);
-        let weights = each.map(|((found, model), values)| self.measured(*found, (model, &batches), parallel, values));
-        weights.last().unwrap_or(0.0)
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+
+    fn dealt(&self) -> Option<&dyn DealtData> {
+        Some(self)
+    }
+}
+
+impl Losses for Labelled {
+    fn has_gradient(&self) -> bool {
+        true
+    }
+
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        self.run(job, context, worker, Wanted::Gradient(gradient));
+        self.describe().examples_of(job.client) > 0
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
         evaluate(&*self.model, state.model, self.of_client(client), false).loss()
+    }
+
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
+        let trainer::Worker { scratch, .. } = worker.keep();
+        trainer::squared_losses(&*self.model, state.model, self.of_client(client), scratch)
     }
 
     fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
@@ -216,21 +256,22 @@ impl Task for Labelled {
         }
         !batch.examples.is_empty()
     }
+}
 
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
-        let trainer::Worker { scratch, .. } = worker.keep();
-        trainer::squared_losses(&*self.model, state.model, self.of_client(client), scratch)
+impl DealtData for Labelled {
+    fn categories(&self) -> Option<Vec<Vec<u64>>> {
+        let (classes_of, classes) = self.data.train.classes()?;
+        let of = |client| {
+            let mut counts = vec![0; classes];
+            let examples = self.partition.client(ClientId::from_index(client)).iter();
+            examples.for_each(|&example| counts[usize::from(classes_of[example as usize])] += 1);
+            counts
+        };
+        Some((0..self.partition.clients()).map(of).collect())
     }
 
-    fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
-        if self.clusters.is_none() {
-            return tensors_of(&*self.model, models[0]);
-        }
-        tensors_of_clusters(&*self.model, models)
-    }
-
-    fn skew(&self) -> Option<&Skew> {
-        Some(&self.skew)
+    fn test_of_servers(&self, servers: &[Vec<ClientId>], streams: &Streams) -> Vec<Vec<u32>> {
+        self.deal_test(servers, streams)
     }
 
     fn class_counts(&self, members: &[ClientId], test: &[u32]) -> Option<ClassCounts> {
@@ -243,33 +284,12 @@ impl Task for Labelled {
         Some(ClassCounts { train: of_train, test: of_test })
     }
 
-    fn categories(&self) -> Option<Vec<Vec<u64>>> {
-        let (classes_of, classes) = self.data.train.classes()?;
-        let of = |client| {
-            let mut counts = vec![0; classes];
-            let examples = self.partition.client(ClientId::from_index(client)).iter();
-            examples.for_each(|&example| counts[usize::from(classes_of[example as usize])] += 1);
-            counts
-        };
-        Some((0..self.partition.clients()).map(of).collect())
-    }
-
     fn with_data_of(&self, sources: &[ClientId]) -> Option<Arc<dyn Task>> {
         let partition = self.partition.rearranged(sources);
-        let skew = partition.skew_without(&self.data.train, &self.valid_examples);
-        Some(Arc::new(Self { skew, partition, ..self.clone() }))
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let Some((labels, classes)) = self.data.train.classes() else { return Vec::new() };
-        let mut counts = vec![0_usize; classes];
-        labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
-        self.valid_examples.iter().for_each(|&row| counts[usize::from(labels[row as usize])] -= 1);
-        let without: Vec<usize> = (0..classes).filter(|&class| counts[class] == 0).collect();
-        let [first, ..] = without[..] else { return Vec::new() };
-        vec![format!(
-            "{} of {classes} classes have no training example, class {first} first; is a label wrong?",
-            without.len()
-        )]
+        let description = describe(&self.data.train, &partition, &self.valid_examples);
+        Some(Arc::new(Self { description, partition, ..self.clone() }))
     }
 }
+
+#[cfg(test)]
+mod tests;

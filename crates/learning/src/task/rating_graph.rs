@@ -16,48 +16,14 @@
 //!
 //! # Determinism
 //! Start: stream (ModelInit, 0, 0). Features: streams (Example, user, 15) and (Example, item, 16). A job: stream
-//! (BatchOrder, client, job). Sums over ratings are in `f64`, in the order of clients.
-
-/// What tasks on these data tell of what clients hold, whatever they learn.
-macro_rules! of_holdings {
-    () => {
-        fn has_valid(&self) -> bool {
-            self.holdings.has_valid()
-        }
-
-        fn tables(&self) -> Vec<(&'static str, String)> {
-            self.holdings.maps()
-        }
-
-        fn references(&self) -> References {
-            self.holdings.references()
-        }
-
-        fn counts(&self) -> Vec<(&'static str, u64)> {
-            self.holdings.count()
-        }
-
-        fn graph(&self) -> Option<serde_json::Value> {
-            Some(self.holdings.described())
-        }
-
-        fn skew(&self) -> Option<&Skew> {
-            Some(self.holdings.skew())
-        }
-
-        fn warnings(&self) -> Vec<String> {
-            self.holdings.warnings()
-        }
-    };
-}
+//! (BatchOrder, client, job). Errors over ratings are in `f64`, in the order of clients.
 
 pub mod factors;
 mod holdings;
 
 pub use holdings::{ClientGraph, Holdings};
 
-use super::{Context, Job, ModelState, On, PrivateView, References, Task, Worker, evaluate_apart};
-use crate::data::partition::Skew;
+use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
 use crate::graph_network::{self, Network, Pairs, Prepared, Scratch, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::metric::loss::LOSS;
@@ -66,7 +32,7 @@ use crate::metric::rmse::RMSE;
 use crate::metric::{Definition, Errors};
 use crate::model::weights::Tensor;
 use crate::ratings::Part;
-use crate::trainer::LocalTraining;
+use crate::trainer::{DenseJob, LocalTraining, Wanted};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::math::special::normal_quantile as standard_normal;
@@ -110,11 +76,11 @@ pub struct RatingGraph {
     start: Option<Vec<f32>>,
 }
 
-/// Writes the measures of sums in their order, and gives the number of ratings.
-pub(super) fn measure<'a>(all: impl Iterator<Item = &'a Errors>, values: &mut [f64]) -> f64 {
+/// Writes the measures of sums in their order, and the number of ratings.
+pub(super) fn measure<'a>(all: impl Iterator<Item = &'a Errors>, ask: &mut Ask<'_>) {
     let total = Errors::total(all);
-    values.iter_mut().zip(METRICS).for_each(|(value, metric)| *value = metric.of_errors(&total));
-    total.count
+    ask.values.iter_mut().zip(METRICS).for_each(|(value, metric)| *value = metric.of_errors(&total));
+    ask.weight = total.count;
 }
 
 /// The numbers of all ratings of a list.
@@ -173,7 +139,7 @@ impl RatingGraph {
         Network { shape: &self.shape, graph, prepared: &self.prepared[client.index()] }
     }
 
-    /// Sums over the ratings of some parts that each of some clients holds.
+    /// Errors over the ratings of some parts that each of some clients holds.
     fn sums<const PARTS: usize>(
         &self,
         clients: &[ClientId],
@@ -202,10 +168,34 @@ impl RatingGraph {
         (0..self.prepared.len()).map(ClientId::from_index).collect()
     }
 
+    fn training(&self, client: ClientId) -> &Pairs {
+        self.holdings.clients()[client.index()].part(Part::Train)
+    }
+
+    /// Does a job; a batch of all ratings has their own order.
+    fn run(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, wanted: Wanted<'_>) {
+        let dense = DenseJob { keeps_whole: true, ..job.dense(context, self.shape.parameters()) };
+        let worker: &mut graph_network::Worker = worker.keep();
+        worker.run(&self.network(job.client), self.training(job.client), &dense, wanted);
+    }
+
+    /// Writes the measures on one kind of data.
+    fn measure(&self, ask: &mut Ask<'_>, parallel: bool) {
+        let (clients, part) = match ask.on {
+            On::Test => (self.everybody(), Part::Test),
+            On::Valid => (self.everybody(), Part::Valid),
+            On::Client(client) => (vec![client], Part::Test),
+            On::Server(_, members) | On::ServerTest(_, members, _) => (members.to_vec(), Part::Test),
+            On::Model => return ask.values.fill(f64::NAN),
+        };
+        let sums = self.sums(&clients, [part], ask.state.model, parallel);
+        measure(sums.iter().flatten(), ask);
+    }
+
     /// The loss of each training rating of a client.
-    fn losses(&self, client: ClientId, model: &[f32], scratch: &mut Scratch) -> Vec<f64> {
+    fn rating_losses(&self, client: ClientId, model: &[f32], scratch: &mut Scratch) -> Vec<f64> {
         let network = self.network(client);
-        let pairs = self.holdings.clients()[client.index()].part(Part::Train);
+        let pairs = self.training(client);
         network.embed(model, scratch);
         let errors = network.errors(model, pairs, &all(pairs), scratch);
         errors.iter().map(|&error| f64::from(error) * f64::from(error)).collect()
@@ -237,74 +227,38 @@ impl Task for RatingGraph {
         }
     }
 
-    fn examples(&self, client: ClientId) -> usize {
-        self.holdings.examples(client)
+    fn describe(&self) -> &Description {
+        self.holdings.describe()
     }
 
-    fn categories(&self) -> Option<Vec<Vec<u64>>> {
-        Some(self.holdings.categories())
-    }
-
-    fn all_examples(&self) -> u64 {
-        self.holdings.all_examples()
+    fn appendix(&self) -> Appendix {
+        self.holdings.appendix()
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
         let graph = &self.holdings.clients()[client.index()].graph;
         let of_pass = 6 * (graph.nodes() * self.shape.parameters() + 2 * graph.edges() * self.shape.hidden);
-        let steps = settings.examples(self.examples(client)) / settings.batch.min(self.examples(client).max(1)) as f64;
+        let examples = self.holdings.examples(client);
+        let steps = settings.examples(examples) / settings.batch.min(examples.max(1)) as f64;
         steps * of_pass as f64
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let Context { settings, streams, loss_rms } = *context;
-        let Job { client, round, number, start, .. } = *job;
-        let todo = graph_network::Job {
-            start,
-            pairs: self.holdings.clients()[client.index()].part(Part::Train),
-            lr_factor: settings.schedule.factor(round.0) as f32,
-            order: streams.stream(Purpose::BatchOrder, client.0, number.0),
-        };
-        update.clear();
-        let worker: &mut graph_network::Worker = worker.keep();
-        let outcome = worker.train(&self.network(client), settings, &todo, &mut update.parameters);
-        update.first_loss = outcome.loss;
-        update.loss_rms = loss_rms.then_some(outcome.loss_rms);
-        update.diverged = outcome.diverged;
+        self.run(job, context, worker, Wanted::Update(update));
     }
 
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        let (clients, part) = match on {
-            On::Test => (self.everybody(), Part::Test),
-            On::Valid => (self.everybody(), Part::Valid),
-            On::Client(client) => (vec![client], Part::Test),
-            On::Server(_, members) | On::ServerTest(_, members, _) => (members.to_vec(), Part::Test),
-            On::Model => {
-                values.fill(f64::NAN);
-                return 0.0;
+    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+        for asks in asks.chunk_by_mut(|test, valid| test.goes_with(valid)) {
+            match asks {
+                [test, valid] => {
+                    let parts = [Part::Test, Part::Valid];
+                    let sums = self.sums(&self.everybody(), parts, test.state.model, parallel);
+                    measure(sums.iter().map(|[of_test, _]| of_test), test);
+                    measure(sums.iter().map(|[_, of_valid]| of_valid), valid);
+                }
+                asks => asks.iter_mut().for_each(|ask| self.measure(ask, parallel)),
             }
-        };
-        let sums = self.sums(&clients, [part], state.model, parallel);
-        measure(sums.iter().flatten(), values)
-    }
-
-    fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, [test, valid]: [&mut [f64]; 2]) {
-        if !self.has_valid() {
-            return evaluate_apart(self, state, parallel, [test, valid]);
         }
-        let sums = self.sums(&self.everybody(), [Part::Test, Part::Valid], state.model, parallel);
-        measure(sums.iter().map(|[of_test, _]| of_test), test);
-        measure(sums.iter().map(|[_, of_valid]| of_valid), valid);
-    }
-
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
-        let worker: &mut graph_network::Worker = worker.keep();
-        self.losses(client, state.model, &mut worker.scratch).iter().map(|loss| loss * loss).sum()
-    }
-
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
-        let losses = self.losses(client, state.model, &mut Scratch::default());
-        losses.iter().sum::<f64>() / losses.len() as f64
     }
 
     fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
@@ -317,7 +271,40 @@ impl Task for RatingGraph {
             .collect()
     }
 
-    of_holdings!();
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+
+    fn dealt(&self) -> Option<&dyn DealtData> {
+        Some(self)
+    }
+}
+
+impl Losses for RatingGraph {
+    fn has_gradient(&self) -> bool {
+        true
+    }
+
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        self.run(job, context, worker, Wanted::Gradient(gradient));
+        self.describe().examples_of(job.client) > 0
+    }
+
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+        let losses = self.rating_losses(client, state.model, &mut Scratch::default());
+        losses.iter().sum::<f64>() / losses.len() as f64
+    }
+
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
+        let worker: &mut graph_network::Worker = worker.keep();
+        self.rating_losses(client, state.model, &mut worker.scratch).iter().map(|loss| loss * loss).sum()
+    }
+}
+
+impl DealtData for RatingGraph {
+    fn categories(&self) -> Option<Vec<Vec<u64>>> {
+        Some(self.holdings.categories())
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Who will like what: rows of users and items, learned from ratings, judged by where test items stand in a ranking.
 //!
 //! # Definition
-//! A [`Kind`] says what makes scores of rows. `items.weight` travels: as a table, of which an update has the rows that
-//! the job moved, or as a dense segment; so do the weights of networks, dense, before it. `users.weight` stays with
-//! clients: each keeps a row for every user of whom it has training ratings, one after the other by ascending user, and
-//! says nothing of it.
+//! A [`RowRecommender`] says what makes scores of rows. `items.weight` travels: as a table, of which an update has the
+//! rows that the job moved, or as a dense segment; so do the weights of networks, dense, before it. `users.weight`
+//! stays with clients: each keeps a row for every user of whom it has training ratings, one after the other by
+//! ascending user, and says nothing of it.
 //!
 //! A user whose training ratings are spread over several clients has a row at each. That of the client with most of
 //! them counts, of the first among equals: it is used for evaluation and written to files, and the client is the user's
@@ -28,26 +28,29 @@
 
 mod answers;
 mod data;
-mod guided;
 mod holdings;
-mod kind;
 mod measure;
 pub mod multimodal;
+mod private;
+pub mod recommenders;
+mod scores;
 mod slopes;
 mod sparse;
 mod training;
 
 pub use data::{HeldOut, Source};
 pub use holdings::Holdings;
-pub use kind::Kind;
 pub use multimodal::Multimodal;
+pub use recommenders::{RecommenderConfig, RecommenderSettings, RowRecommender};
 
 use super::{
-    Context, Job, JobKey, ModelState, On, PrivateView, ProbeKind, References, Related, Task, Worker, evaluate_apart,
+    Appendix, Ask, Context, Description, Job, JobKey, Losses, ModelState, PartialTransfer, PrivateState, PrivateView,
+    ProbeKind, Probes, Task, Worker,
 };
-use crate::data::partition::{Partition, Skew};
+use crate::algorithm::Combine;
+use crate::data::partition::Partition;
 use crate::layout::{Layout, Scope, Segment, Update};
-use crate::matrix_factorisation::{self as mf, Footprint, Moves};
+use crate::matrix_factorisation::{self as mf, Moves};
 use crate::model::weights::Tensor;
 use crate::ranking::Ranker;
 use crate::ratings::triplets::{Triplet, Triplets};
@@ -56,6 +59,7 @@ use crate::trainer::LocalTraining;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
+use std::sync::Arc;
 
 /// The names of the two tables in files.
 pub const TENSORS: [&str; 2] = ["items.weight", "users.weight"];
@@ -69,13 +73,9 @@ pub enum Sent {
     Rows,
 }
 
-/// What a scenario says about model and measures.
+/// What a scenario says of training and measures, whatever the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Length of a row; at least 1.
-    pub dimensions: usize,
-    /// What makes scores of rows.
-    pub kind: Kind,
     /// Cutoffs of the measures; each at least 1.
     pub cutoffs: Vec<usize>,
     /// Which rows of items a job moves.
@@ -88,10 +88,10 @@ pub struct Settings {
 
 impl Settings {
     /// What is measured; `quality` names the measure by which models are compared. None if there is no such measure.
-    pub fn measures(&self, quality: &str, has_valid: bool) -> Option<Measures> {
+    pub fn measures(&self, model: &dyn RowRecommender, quality: &str, has_valid: bool) -> Option<Measures> {
         let of_data = Ranker::measures(&self.cutoffs);
         let main = of_data.iter().position(|measure| measure.name == quality)?;
-        Some(Measures { of_data, of_model: self.of_model(), has_valid, main })
+        Some(Measures { of_data, of_model: self.of_model(model.has_proxy()), has_valid, main })
     }
 }
 
@@ -109,6 +109,7 @@ pub struct Start {
 /// Ratings, who holds which of them, and the rows.
 #[derive(Debug)]
 pub struct Recommendation {
+    model: Arc<dyn RowRecommender>,
     settings: Settings,
     layout: Layout,
     source: Source,
@@ -121,12 +122,7 @@ pub struct Recommendation {
     long_tail: Vec<u32>,
     /// Triplets of validation pairs from a table, ascending by user.
     valid_triplets: Vec<Triplet>,
-    /// Numbers that describe users, where each is a client.
-    metadata: Option<Vec<Vec<f64>>>,
-    /// Whether each user is a client.
-    is_by_user: bool,
-    /// What a careful user should know about the files.
-    notes: Vec<String>,
+    description: Description,
 }
 
 impl Recommendation {
@@ -136,6 +132,7 @@ impl Recommendation {
     /// # Panics
     /// If a setting is out of range, or the rows to start from are not as many as there are users and items.
     pub fn new(
+        model: Arc<dyn RowRecommender>,
         settings: Settings,
         split: &RatingsSplit,
         (partition, is_by_user): (&Partition, bool),
@@ -143,17 +140,17 @@ impl Recommendation {
         start: Option<Start>,
         streams: &Streams,
     ) -> Self {
-        let (users, items, d) = (split.users(), split.items(), settings.dimensions);
+        let (users, items, d) = (split.users(), split.items(), model.dimensions());
         if let Some(start) = &start {
             assert_eq!(
                 [start.items.len(), start.users.len()],
                 [items * d, users * d],
                 "rows to start from are checked"
             );
-            let weights = settings.kind.weights(d) + settings.kind.private_weights(d);
+            let weights = model.weights() + model.private_weights();
             assert_eq!(start.weights.len(), weights, "weights to start from are checked");
         }
-        let dense = settings.kind.tensors(d).into_iter().map(|(name, shape)| {
+        let dense = model.tensors().into_iter().map(|(name, shape)| {
             let numbers = shape.iter().product();
             Segment::dense(name, numbers, Scope::Shared)
         });
@@ -165,7 +162,7 @@ impl Recommendation {
         let source = Source::new(split, (partition, is_by_user), examples, &settings.cutoffs);
         let mut valid_triplets = triplets.map_or_else(Vec::new, |triplets| triplets.valid.clone());
         valid_triplets.sort_by_key(|triplet| triplet.user);
-        let first_network = match (settings.kind.private_shape(d), &start) {
+        let first_network = match (model.private_network(), &start) {
             (None, _) => Vec::new(),
             (Some(_), Some(start)) => start.weights.clone(),
             (Some(shape), None) => {
@@ -176,30 +173,31 @@ impl Recommendation {
         };
         Self {
             layout: Layout::new(dense.chain([segment]).collect()),
-            probes: settings.probes(),
+            probes: answers::kinds(&*model),
             long_tail: source.long_tail(),
             valid_triplets,
-            metadata: None,
-            notes: Vec::new(),
-            is_by_user,
+            description: describe(&source, is_by_user),
             source,
             start,
             first_network,
             streams: streams.clone(),
+            model,
             settings,
         }
     }
 
     /// With numbers that describe users, each of whom is a client.
     #[must_use]
-    pub fn with_metadata(self, metadata: Option<Vec<Vec<f64>>>) -> Self {
-        Self { metadata, ..self }
+    pub fn with_metadata(mut self, metadata: Option<Vec<Vec<f64>>>) -> Self {
+        self.description.user_features = metadata;
+        self
     }
 
     /// With what a careful user should know about the files.
     #[must_use]
-    pub fn with_notes(self, notes: Vec<String>) -> Self {
-        Self { notes, ..self }
+    pub fn with_notes(mut self, notes: Vec<String>) -> Self {
+        self.description.warnings.extend(notes);
+        self
     }
 
     /// Who holds what.
@@ -214,22 +212,24 @@ impl Recommendation {
 
     /// The weights of networks and the item table of a model.
     fn parts<'a>(&self, model: &'a [f32]) -> (&'a [f32], &'a [f32]) {
-        model.split_at(self.settings.kind.weights(self.settings.dimensions))
+        model.split_at(self.model.weights())
     }
+}
 
-    /// The row that a user begins with.
-    fn first_row(&self, user: u32, row: &mut [f32]) {
-        match &self.start {
-            Some(start) => row.copy_from_slice(&start.users[user as usize * row.len()..][..row.len()]),
-            None => self.settings.kind.first_user(user, self.source.data.user_ids.len(), &self.streams, row),
+/// What is known of ratings that lie at clients, at their own users if `is_by_user`.
+fn describe(source: &Source, is_by_user: bool) -> Description {
+    let clients = (0..source.holdings.clients()).map(ClientId::from_index);
+    let mut description = source.describe(clients.map(|client| source.holdings.examples(client)));
+    description.has_noise = true;
+    if is_by_user {
+        description.selects_without_examples = false;
+        let without = description.examples.iter().filter(|&&examples| examples == 0).count();
+        if without > 0 {
+            let warning = format!("{without} users have no rating for training, and are never selected");
+            description.warnings.push(warning);
         }
     }
-
-    /// The rows that a client's users begin with.
-    fn first_rows(&self, client: ClientId, rows: &mut [f32]) {
-        let rows = rows.chunks_exact_mut(self.settings.dimensions);
-        self.source.holdings.users(client).iter().zip(rows).for_each(|(&user, row)| self.first_row(user, row));
-    }
+    description
 }
 
 impl Task for Recommendation {
@@ -238,70 +238,96 @@ impl Task for Recommendation {
     }
 
     fn init(&self, _cluster: u32, streams: &Streams, parameters: &mut [f32]) {
-        let kind = &self.settings.kind;
-        let (weights, items) = parameters.split_at_mut(kind.weights(self.settings.dimensions));
+        let (weights, items) = parameters.split_at_mut(self.model.weights());
         match &self.start {
             Some(start) => {
                 weights.copy_from_slice(&start.weights[..weights.len()]);
                 items.copy_from_slice(&start.items);
             }
-            None => kind.first_model(self.settings.dimensions, streams, weights, items),
+            None => {
+                self.model.first_items(streams, items);
+                if let Some(shape) = self.model.network() {
+                    shape.init(streams, weights);
+                }
+            }
         }
     }
 
-    fn private_len(&self, client: ClientId) -> usize {
-        self.kept_len(client)
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
-    fn init_private(&self, client: ClientId, _streams: &Streams, private: &mut [f32]) {
-        let (rows, network) = private.split_at_mut(self.rows_len(client));
-        self.first_rows(client, rows);
-        network.copy_from_slice(&self.first_network);
-    }
-
-    fn examples(&self, client: ClientId) -> usize {
-        self.source.holdings.examples(client)
-    }
-
-    fn is_candidate(&self, client: ClientId) -> bool {
-        !self.is_by_user || self.examples(client) > 0
-    }
-
-    fn user_features(&self) -> Option<Vec<Vec<f64>>> {
-        self.metadata.clone()
-    }
-
-    fn all_examples(&self) -> u64 {
-        self.source.holdings.all_examples()
+    fn appendix(&self) -> Appendix {
+        self.source.appendix()
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
-        settings.examples(self.examples(client)) * self.settings.kind.operations(self.settings.dimensions)
+        settings.examples(self.description.examples_of(client)) * self.model.operations()
     }
 
-    fn transfer(&self, job: JobKey, context: &Context<'_>) -> [u64; 2] {
-        let whole = self.whole_bytes();
-        if self.sends_all() {
-            return [whole; 2];
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
+        self.do_job(job, context, worker.keep(), update);
+    }
+
+    fn combination(&self) -> Option<&dyn Combine> {
+        self.model.combination(self)
+    }
+
+    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+        for asks in asks.chunk_by_mut(|one, next| one.is_same_model(next)) {
+            self.measure(asks, parallel);
         }
-        let extent = match self.examples(job.client) {
+    }
+
+    fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor> {
+        let (users, d) = (self.source.data.user_ids.len(), self.model.dimensions());
+        let mut rows = vec![0.0; users * d];
+        for (user, row) in (0..).zip(rows.chunks_exact_mut(d)) {
+            self.write_row(user, private, row);
+        }
+        let (mut weights, items) = self.parts(models[0]);
+        let tensor = |name: &str, rows, values| Tensor { name: name.to_owned(), shape: vec![rows, d], values };
+        let mut tensors =
+            vec![tensor(TENSORS[0], self.source.items(), items.to_vec()), tensor(TENSORS[1], users, rows)];
+        for (name, shape) in self.model.tensors() {
+            let (values, rest) = weights.split_at(shape.iter().product());
+            tensors.push(Tensor { name, shape, values: values.to_vec() });
+            weights = rest;
+        }
+        tensors.extend(self.private_networks(private));
+        tensors
+    }
+
+    fn partial(&self) -> Option<&dyn PartialTransfer> {
+        (self.settings.transfer != [Sent::Table; 2]).then_some(self)
+    }
+
+    fn private(&self) -> Option<&dyn PrivateState> {
+        Some(self)
+    }
+
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+
+    fn probes(&self) -> Option<&dyn Probes> {
+        Some(self)
+    }
+}
+
+impl PartialTransfer for Recommendation {
+    fn transfer(&self, job: JobKey, context: &Context<'_>) -> [u64; 2] {
+        let whole = self.layout.whole_bytes();
+        let extent = match self.description.examples_of(job.client) {
             0 => mf::Extent { met: 0, moved: 0 },
             _ => {
                 let bare = self.job(job, context.streams, &[], &[]);
-                let found = match self.settings.kind {
-                    Kind::Neighbours => Footprint::default().with_neighbours(),
-                    Kind::Guided { .. } => Footprint::default().with_all_positives(),
-                    _ => Footprint::default(),
-                };
-                { found }.of(&self.training(context.settings), &bare, self.source.items())
+                self.model.footprint().of(&self.training(context.settings, None), &bare, self.source.items())
             }
         };
         let bytes = |sent, rows: usize| match sent {
             Sent::Table => whole,
-            Sent::Rows => {
-                4 * (self.settings.kind.weights(self.settings.dimensions) + rows * (self.settings.dimensions + 1))
-                    as u64
-            }
+            Sent::Rows => 4 * (self.model.weights() + rows * (self.model.dimensions() + 1)) as u64,
         };
         let [down, up] = self.settings.transfer;
         let up = if training::sends_table(context.settings) { Sent::Table } else { up };
@@ -309,103 +335,22 @@ impl Task for Recommendation {
     }
 
     fn update_bytes(&self, update: &Update, context: &Context<'_>) -> u64 {
-        if training::sends_table(context.settings) { self.whole_bytes() } else { self.layout.bytes_of(&update.rows) }
+        if training::sends_table(context.settings) {
+            self.layout.whole_bytes()
+        } else {
+            self.layout.bytes_of(&update.rows)
+        }
     }
+}
 
-    fn answer_bytes(&self, kind: &ProbeKind, job: JobKey, _context: &Context<'_>) -> Option<u64> {
-        (kind.name == answers::INFLUENCE).then(|| self.gradient_bytes(job))
-    }
-
-    fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
-        self.slope_of_held_out(state, slope)
-    }
-
-    fn has_noise(&self) -> bool {
+impl Losses for Recommendation {
+    fn has_gradient(&self) -> bool {
         true
     }
 
-    fn sends_all(&self) -> bool {
-        self.settings.transfer == [Sent::Table; 2]
-    }
-
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        self.do_job(job, context, worker.keep(), update);
-    }
-
-    fn relate(&self, sent: &[(ClientId, &[f32])], updates: &[&Update], weights: &[f64]) -> Option<Related> {
-        matches!(self.settings.kind, Kind::Guided { .. }).then(|| self.guide(sent, updates, weights))
-    }
-
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        match on {
-            On::Model => {
-                self.measure_model(state, parallel, None, values);
-                0.0
-            }
-            _ => self.measure(on, state, parallel, values),
-        }
-    }
-
-    fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, [test, valid]: [&mut [f64]; 2]) {
-        match &self.source.valid {
-            Some(of_valid) => {
-                let parts = [&self.source.test, of_valid];
-                self.ranked(self.source.everybody(), parts, state, parallel, [test, valid]);
-            }
-            None => evaluate_apart(self, state, parallel, [test, valid]),
-        }
-    }
-
-    fn evaluate_whole(&self, state: &ModelState<'_>, parallel: bool, held_out: &mut [Vec<f64>], of_model: &mut [f64]) {
-        let test = &self.source.test;
-        let participants = match (held_out, &self.source.valid) {
-            ([of_test, of_valid], Some(valid)) => {
-                self.ranked(self.source.everybody(), [test, valid], state, parallel, [of_test, of_valid]).1
-            }
-            (held_out, _) => {
-                held_out[1..].iter_mut().for_each(|values| values.fill(f64::NAN));
-                self.ranked(self.source.everybody(), [test], state, parallel, [&mut held_out[0]]).1
-            }
-        };
-        if !of_model.is_empty() {
-            self.measure_model(state, parallel, Some(participants), of_model);
-        }
-    }
-
-    fn probes(&self) -> &[ProbeKind] {
-        &self.probes
-    }
-
-    fn answer(&self, kind: &ProbeKind, client: ClientId, state: &ModelState<'_>, answer: &mut Vec<f64>) {
-        self.tell(kind, Self::next_job(client, state), state, answer);
-    }
-
-    fn answer_of(
-        &self,
-        kind: &ProbeKind,
-        job: JobKey,
-        _context: &Context<'_>,
-        state: &ModelState<'_>,
-        answer: &mut Vec<f64>,
-    ) {
-        self.tell(kind, job, state, answer);
-    }
-
-    fn answers_of(
-        &self,
-        kind: &ProbeKind,
-        jobs: &[JobKey],
-        _context: &Context<'_>,
-        state: &ModelState<'_>,
-        parallel: bool,
-    ) -> Vec<f64> {
-        self.tell_all(kind, jobs, state, parallel)
-    }
-
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
-        let mut sum = 0.0;
-        self.each_loss(client, state, |loss| sum += loss * loss);
-        sum
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        let training::Kept { slopes, .. } = worker.keep();
+        self.mean_gradient(job, context.streams, slopes, gradient)
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
@@ -417,56 +362,14 @@ impl Task for Recommendation {
         sum / f64::from(count)
     }
 
-    fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor> {
-        let (users, d) = (self.source.data.user_ids.len(), self.settings.dimensions);
-        let mut rows = vec![0.0; users * d];
-        for (user, row) in (0..).zip(rows.chunks_exact_mut(d)) {
-            self.write_row(user, private, row);
-        }
-        let (mut weights, items) = self.parts(models[0]);
-        let tensor = |name: &str, rows, values| Tensor { name: name.to_owned(), shape: vec![rows, d], values };
-        let mut tensors =
-            vec![tensor(TENSORS[0], self.source.items(), items.to_vec()), tensor(TENSORS[1], users, rows)];
-        for (name, shape) in self.settings.kind.tensors(d) {
-            let (values, rest) = weights.split_at(shape.iter().product());
-            tensors.push(Tensor { name, shape, values: values.to_vec() });
-            weights = rest;
-        }
-        tensors.extend(self.private_networks(private));
-        tensors
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
+        let mut sum = 0.0;
+        self.each_loss(client, state, |loss| sum += loss * loss);
+        sum
     }
 
-    fn has_valid(&self) -> bool {
-        self.source.valid.is_some()
-    }
-
-    fn tables(&self) -> Vec<(&'static str, String)> {
-        self.source.maps()
-    }
-
-    fn references(&self) -> References {
-        self.source.references()
-    }
-
-    fn counts(&self) -> Vec<(&'static str, u64)> {
-        self.source.count()
-    }
-
-    fn skew(&self) -> Option<&Skew> {
-        Some(&self.source.skew)
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.source.dirt();
-        warnings.extend(self.notes.iter().cloned());
-        if self.is_by_user {
-            let clients = (0..self.source.holdings.clients()).map(ClientId::from_index);
-            let without = clients.filter(|&client| self.examples(client) == 0).count();
-            if without > 0 {
-                warnings.push(format!("{without} users have no rating for training, and are never selected"));
-            }
-        }
-        warnings
+    fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
+        self.slope_of_held_out(state, slope)
     }
 }
 

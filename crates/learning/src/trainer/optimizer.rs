@@ -4,9 +4,10 @@
 //! A step takes the gradient `g` of the mini-batch's loss at the parameters `w` and first adjusts it, in this order:
 //!
 //! 1. clipping at norm `c`: `g ← g · min(1, c/(‖g‖ + 1e-6))`;
-//! 2. the proximal term, with the model `s` that the client was sent: `g ← g + μ(w − s)`;
-//! 3. weight decay `λ` of `sgd` and `adam`: `g ← g + λw`;
-//! 4. further decay of parts of the model, such as `l2` of cluster networks, whatever the optimizer: `g ← g + λ'w`.
+//! 2. a correction `h` that the job was given: `g ← g + h`;
+//! 3. the proximal term, with the model `s` that the client was sent: `g ← g + μ(w − s)`;
+//! 4. weight decay `λ` of `sgd` and `adam`: `g ← g + λw`;
+//! 5. further decay of parts of the model, such as `l2` of cluster networks, whatever the optimizer: `g ← g + λ'w`.
 //!
 //! With learning rate `η = lr ·` the schedule's factor and `t` the number of the step in the job, from 1:
 //!
@@ -16,7 +17,7 @@
 //! | `sgd`, momentum `m`, dampening `d` | `b ← g` if `t = 1`, else `b ← mb + (1 − d)g`; `w ← w − ηb` |
 //! | `sgd`, `nesterov` | `b` as above; `w ← w − η(g + mb)` |
 //! | `adam` | `a ← β₁a + (1 − β₁)g`, `v ← β₂v + (1 − β₂)g²`; `w ← w − η/(1 − β₁ᵗ) · a/(√v/√(1 − β₂ᵗ) + ε)` |
-//! | `adamw` | `w ← (1 − ηλ)w`, then as `adam` without 3. |
+//! | `adamw` | `w ← (1 − ηλ)w`, then as `adam` without 4. |
 //!
 //! # Inputs
 //! Parameters and gradient of the same length; the model that was sent, for the proximal term.
@@ -51,12 +52,16 @@
 //! ```
 
 mod pass;
+mod rule;
+
+pub(crate) use rule::{Descent, Powers, Rule};
 
 use super::TrainingError;
-use crate::lanes::{Path, run};
+use crate::lanes::LANES;
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::math::float::sqrt;
-use pass::{Adam, AdamPass, Momentum, Pass};
+use pass::Pass;
+use rule::{Adam, Momentum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -201,6 +206,8 @@ impl OptimizerConfig {
 pub struct Regularisation<'a> {
     /// The largest Euclidean norm of a gradient over all parameters; larger ones are scaled down. Positive.
     pub clip: Option<f32>,
+    /// Numbers added to it, one for each parameter.
+    pub correction: Option<&'a [f32]>,
     /// Pull towards the model that the client was sent.
     pub proximal: Option<Proximal<'a>>,
     /// Decay of parts, beside the optimizer's of all parameters; ascending and apart.
@@ -234,28 +241,40 @@ pub fn check_regularisation(clip: Option<f64>, mu: Option<f64>) -> Result<(), Tr
     mu.map_or(Ok(()), |mu| not_negative("proximal", mu))
 }
 
-/// The Euclidean norm, added up in 16 partial sums; see *Determinism* above.
+/// Squares of numbers, number `j` in sum `j mod 16`; see *Determinism* above.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Squares([f64; LANES]);
+
+impl Squares {
+    /// Adds the squares of up to 16 numbers, each to its sum.
+    #[inline(always)]
+    pub fn add(&mut self, numbers: &[f32]) {
+        for (sum, &number) in self.0.iter_mut().zip(numbers) {
+            *sum += f64::from(number) * f64::from(number);
+        }
+    }
+
+    /// The sum of all, folded in halves.
+    #[inline(always)]
+    pub fn sum(mut self) -> f64 {
+        let mut width = LANES;
+        while width > 1 {
+            width /= 2;
+            for lane in 0..width {
+                self.0[lane] += self.0[lane + width];
+            }
+        }
+        self.0[0]
+    }
+}
+
+/// The Euclidean norm.
 pub fn norm(gradient: &[f32]) -> f64 {
-    const LANES: usize = 16;
+    let mut squares = Squares::default();
     let (blocks, rest) = gradient.as_chunks::<LANES>();
-    let mut sums = [0.0_f64; LANES];
-    for block in blocks {
-        for lane in 0..LANES {
-            let slope = f64::from(block[lane]);
-            sums[lane] += slope * slope;
-        }
-    }
-    for (sum, &slope) in sums.iter_mut().zip(rest) {
-        *sum += f64::from(slope) * f64::from(slope);
-    }
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for lane in 0..width {
-            sums[lane] += sums[lane + width];
-        }
-    }
-    sqrt(sums[0])
+    blocks.iter().for_each(|block| squares.add(block));
+    squares.add(rest);
+    sqrt(squares.sum())
 }
 
 /// The factor that clips a gradient of norm `norm`.
@@ -270,8 +289,7 @@ pub struct Moments {
     first: Vec<f32>,
     second: Vec<f32>,
     steps: u64,
-    /// β₁ᵗ and β₂ᵗ.
-    beta_powers: [f64; 2],
+    powers: Powers,
 }
 
 /// Checked settings of an optimizer; see the module.
@@ -281,11 +299,11 @@ pub struct Optimizer {
     lr: f64,
     /// Of the gradient.
     weight_decay: f64,
-    rule: Rule,
+    kind: Kind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Rule {
+enum Kind {
     Descent,
     Momentum { momentum: f32, take: f32, nesterov: bool },
     Adam { betas: [f64; 2], epsilon: f32, decoupled_decay: f64 },
@@ -298,23 +316,23 @@ impl Optimizer {
     /// As [`OptimizerConfig::check`].
     pub fn new(config: &OptimizerConfig) -> Result<Self, TrainingError> {
         config.check()?;
-        let (lr, weight_decay, rule) = match *config {
+        let (lr, weight_decay, kind) = match *config {
             OptimizerConfig::Sgd { lr, momentum, nesterov, weight_decay, dampening } => {
                 let momentum = momentum as f32;
-                let with_momentum = Rule::Momentum { momentum, take: (1.0 - dampening) as f32, nesterov };
-                let rule = if momentum == 0.0 { Rule::Descent } else { with_momentum };
-                (lr, weight_decay, rule)
+                let with_momentum = Kind::Momentum { momentum, take: (1.0 - dampening) as f32, nesterov };
+                let kind = if momentum == 0.0 { Kind::Descent } else { with_momentum };
+                (lr, weight_decay, kind)
             }
             OptimizerConfig::Adam { lr, beta1, beta2, epsilon, weight_decay } => {
-                let rule = Rule::Adam { betas: [beta1, beta2], epsilon: epsilon as f32, decoupled_decay: 0.0 };
-                (lr, weight_decay, rule)
+                let kind = Kind::Adam { betas: [beta1, beta2], epsilon: epsilon as f32, decoupled_decay: 0.0 };
+                (lr, weight_decay, kind)
             }
             OptimizerConfig::AdamW { lr, beta1, beta2, epsilon, weight_decay } => {
-                let rule = Rule::Adam { betas: [beta1, beta2], epsilon: epsilon as f32, decoupled_decay: weight_decay };
-                (lr, 0.0, rule)
+                let kind = Kind::Adam { betas: [beta1, beta2], epsilon: epsilon as f32, decoupled_decay: weight_decay };
+                (lr, 0.0, kind)
             }
         };
-        Ok(Self { config: config.clone(), lr, weight_decay, rule })
+        Ok(Self { config: config.clone(), lr, weight_decay, kind })
     }
 
     /// The settings that it was made from.
@@ -322,72 +340,106 @@ impl Optimizer {
         &self.config
     }
 
-    /// Forgets the steps of an earlier job; allocates only if the buffers never were this long.
-    pub fn begin(&self, parameters: usize, moments: &mut Moments) {
-        let (first, second) = match self.rule {
-            Rule::Descent => (0, 0),
-            Rule::Momentum { .. } => (parameters, 0),
-            Rule::Adam { .. } => (parameters, parameters),
-        };
-        for (buffer, length) in [(&mut moments.first, first), (&mut moments.second, second)] {
-            buffer.clear();
-            buffer.resize(length, 0.0);
-        }
-        moments.steps = 0;
-        moments.beta_powers = [1.0; 2];
+    /// Whether a step is `w ← w − ηg`, without momentum.
+    pub const fn is_plain(&self) -> bool {
+        matches!(self.kind, Kind::Descent)
     }
 
-    /// Makes one step. `gradient` is that of the mini-batch's mean loss; `lr_factor` is the schedule's.
+    /// The learning rate η of a step, rounded as steps have it.
+    pub fn rate(&self, lr_factor: f32) -> f32 {
+        (self.lr * f64::from(lr_factor)) as f32
+    }
+
+    /// How many moments each number has: 0 to 2.
+    pub const fn moments(&self) -> usize {
+        match self.kind {
+            Kind::Descent => 0,
+            Kind::Momentum { .. } => 1,
+            Kind::Adam { .. } => 2,
+        }
+    }
+
+    /// Weight decay that is added to slopes.
+    pub(crate) const fn decay(&self) -> f64 {
+        self.weight_decay
+    }
+
+    /// What the next step does to each number.
+    pub(crate) fn next(&self, lr_factor: f32, powers: &mut Powers) -> Rule {
+        match self.kind {
+            Kind::Descent => Rule::Descent(Descent { lr: self.rate(lr_factor) }),
+            Kind::Momentum { momentum, take, nesterov } => {
+                Rule::Momentum(Momentum { lr: self.rate(lr_factor), keep: momentum, take, nesterov })
+            }
+            Kind::Adam { betas, epsilon, decoupled_decay } => {
+                let lr = self.lr * f64::from(lr_factor);
+                Rule::Adam(Adam::next([lr, decoupled_decay], betas, epsilon, powers))
+            }
+        }
+    }
+
+    /// Forgets the steps of an earlier job; allocates only if the buffers never were this long.
+    pub fn begin(&self, parameters: usize, moments: &mut Moments) {
+        for (number, buffer) in [&mut moments.first, &mut moments.second].into_iter().enumerate() {
+            buffer.clear();
+            buffer.resize(if number < self.moments() { parameters } else { 0 }, 0.0);
+        }
+        (moments.steps, moments.powers) = (0, Powers::default());
+    }
+
+    /// Makes one step. `gradient` is that of the mini-batch's mean loss, and is corrected where there is a correction;
+    /// `lr_factor` is the schedule's.
     ///
     /// # Panics
-    /// If gradient, start or moments do not have the parameters' length: every job [begins](Self::begin) first.
+    /// If gradient, start, correction or moments do not have the parameters' length: every job [begins](Self::begin)
+    /// first.
     pub fn step(
         &self,
         parameters: &mut [f32],
-        gradient: &[f32],
+        gradient: &mut [f32],
         lr_factor: f32,
         extra: &Regularisation<'_>,
         moments: &mut Moments,
     ) {
-        assert_eq!(gradient.len(), parameters.len(), "a gradient has one slope for each parameter");
-        let scale = extra.clip.map_or(1.0, |most| clip_factor(norm(gradient), most));
+        let length = parameters.len();
+        assert_eq!(gradient.len(), length, "a gradient has one slope for each parameter");
+        let mut scale = extra.clip.map_or(1.0, |most| clip_factor(norm(gradient), most));
+        if let Some(correction) = extra.correction {
+            assert_eq!(correction.len(), length, "a correction has one number for each parameter");
+            gradient.iter_mut().zip(correction).for_each(|(slope, more)| *slope = scale * *slope + more);
+            scale = 1.0;
+        }
+        let gradient = &*gradient;
         let proximal = extra.proximal.filter(|proximal| proximal.mu != 0.0);
         // Without a proximal term, any slice stands in for the start: it is not read, or multiplied by 0.
         let (pull, start) = proximal.map_or((0.0, gradient), |proximal| (proximal.mu, proximal.start));
-        assert_eq!(start.len(), parameters.len(), "the model that was sent has another length");
-        let length = parameters.len();
-        let Moments { first, second, steps, beta_powers } = moments;
-        match self.rule {
-            Rule::Descent => {}
-            Rule::Momentum { .. } => assert_eq!(first.len(), length, "momentum begins with every job"),
-            Rule::Adam { betas, .. } => {
-                assert!(first.len() == length && second.len() == length, "moments begin with every job");
-                beta_powers.iter_mut().zip(&betas).for_each(|(power, beta)| *power *= beta);
-            }
-        }
+        assert_eq!(start.len(), length, "the model that was sent has another length");
+        let Moments { first, second, steps, powers } = moments;
+        let lengths = [1, 2].map(|least| if self.moments() < least { 0 } else { length });
+        assert_eq!([first.len(), second.len()], lengths, "moments begin with every job");
         *steps += 1;
-        let step = Step { lr: self.lr * f64::from(lr_factor), is_first: *steps == 1, beta_powers: *beta_powers };
+        let (rule, is_first) = (self.next(lr_factor, powers), *steps == 1);
         let mut part = |range: Range<usize>, further: f64| {
             if range.is_empty() {
                 return;
             }
             let decay = (self.weight_decay + further) as f32;
+            // A buffer that the rule does not need is empty.
+            let of = |buffer: &[f32]| if buffer.is_empty() { 0..0 } else { range.clone() };
+            let (one, two) = (of(first), of(second));
+            let moments = [&mut first[one], &mut second[two]];
             let pass = Pass {
                 gradient: &gradient[range.clone()],
                 start: &start[range.clone()],
-                parameters: &mut parameters[range.clone()],
+                parameters: &mut parameters[range],
                 scale,
                 pull,
                 decay,
             };
-            // A buffer that the rule does not need is empty.
-            let of = |buffer: &[f32]| if buffer.is_empty() { 0..0 } else { range.clone() };
-            let (one, two) = (of(first), of(second));
-            let buffers = (&mut first[one], &mut second[two]);
             if proximal.is_some() || decay != 0.0 {
-                self.run::<true>(pass, &step, buffers);
+                pass.run::<true>(rule, is_first, moments);
             } else {
-                self.run::<false>(pass, &step, buffers);
+                pass.run::<false>(rule, is_first, moments);
             }
         };
         let mut done = 0;
@@ -398,41 +450,6 @@ impl Optimizer {
         }
         part(done..length, 0.0);
     }
-
-    fn run<const ADJUSTED: bool>(&self, pass: Pass<'_>, step: &Step, (first, second): (&mut [f32], &mut [f32])) {
-        let &Step { lr, is_first, beta_powers } = step;
-        match self.rule {
-            Rule::Descent => pass.descend::<ADJUSTED>(lr as f32),
-            Rule::Momentum { momentum, take, nesterov } => {
-                let (keep, take) = if is_first { (0.0, 1.0) } else { (momentum, take) };
-                let settings = Momentum { lr: lr as f32, keep, take, momentum };
-                if nesterov {
-                    pass.descend_with_momentum::<ADJUSTED, true>(&settings, first);
-                } else {
-                    pass.descend_with_momentum::<ADJUSTED, false>(&settings, first);
-                }
-            }
-            Rule::Adam { betas, epsilon, decoupled_decay } => {
-                let settings = Adam {
-                    shrink: (1.0 - lr * decoupled_decay) as f32,
-                    lr: (lr / (1.0 - beta_powers[0])) as f32,
-                    keep: betas.map(|beta| beta as f32),
-                    take: betas.map(|beta| (1.0 - beta) as f32),
-                    root: (1.0 / sqrt(1.0 - beta_powers[1])) as f32,
-                    epsilon,
-                };
-                run(Path::detect(), AdamPass::<'_, ADJUSTED> { pass, settings: &settings, first, second });
-            }
-        }
-    }
-}
-
-/// What all parts of a step have in common.
-struct Step {
-    lr: f64,
-    is_first: bool,
-    /// β₁ᵗ and β₂ᵗ.
-    beta_powers: [f64; 2],
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ fn two_full_steps_by_hand() {
         TrainingJob { client: ClientId(0), round: Round(1), number: JobNumber(1), start: &[0.0, 0.0], examples: &[0] };
     let settings = descent(2, 5, 0.25);
     let update = &trained(&[job], &LinearRegression::new(1), &data, &settings)[0];
-    assert_eq!(*update, Update { parameters: vec![1.0, 1.0], first_loss: 4.0, ..Update::default() });
+    assert_eq!(*update, Update { parameters: vec![1.0, 1.0], first_loss: 4.0, steps: 2, ..Update::default() });
 }
 
 #[test]
@@ -187,6 +187,25 @@ fn settings_without_sense_are_named() {
     for lr in [0.0, f64::NAN, 1e300] {
         let optimizer = OptimizerConfig::Sgd { lr, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
         assert_eq!(LocalTraining::new(1, 1, &optimizer).unwrap_err().key, "lr");
+    }
+}
+
+#[test]
+fn the_rate_of_a_round_is_that_of_its_steps() {
+    let data = Dataset::new(array![[1.0]], Targets::Values(vec![2.0]));
+    let schedule = Schedule::Exponential { decay: 0.5, warmup: 1 };
+    let settings = LocalTraining { schedule, ..descent(1, 1, 0.3) };
+    for (round, factor) in [(1, 0.5), (2, 1.0), (4, 0.25)] {
+        let job = TrainingJob {
+            client: ClientId(0),
+            round: Round(round),
+            number: JobNumber(1),
+            start: &[0.0, 0.0],
+            examples: &[0],
+        };
+        // From 0, where the slope is −4.
+        let moved = trained(&[job], &LinearRegression::new(1), &data, &settings)[0].parameters[0];
+        assert_eq!((settings.rate(Round(round)), 4.0 * settings.rate(Round(round))), ((0.3 * factor) as f32, moved));
     }
 }
 

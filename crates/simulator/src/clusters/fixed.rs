@@ -12,7 +12,7 @@
 
 use super::{AssignmentRequest, ClusterContext, ClusterPolicy, ClusterSettings};
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,11 +31,8 @@ impl ClusterSettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct Fixed;
-
-impl Stateful for Fixed {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
 
 impl ClusterPolicy for Fixed {
     fn assign(&mut self, _: &AssignmentRequest<'_>, _: &mut StreamRng, _: &mut [u32]) {}

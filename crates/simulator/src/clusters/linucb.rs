@@ -52,7 +52,7 @@ use fedgenie_core::id::{EdgeId, Round};
 use fedgenie_core::math::float::ln;
 use fedgenie_core::math::ridge::Ridge;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -138,17 +138,25 @@ impl ClusterSettings for Config {
     }
 }
 
+#[derive(Stateful)]
+#[state(check = Self::is_sound)]
 struct Linucb {
+    #[state(skip = "from the scenario")]
     config: Config,
+    #[state(skip = "from the scenario")]
     clusters: u32,
     /// `T`.
+    #[state(skip = "from the scenario")]
     rounds: u32,
+    #[state(each)]
     servers: Vec<Server>,
-    /// Of the last question, and not saved: it is read before the next one.
+    /// Of the last question.
+    #[state(skip = "read before the next question")]
     weighed: Option<Weighed>,
 }
 
 /// The bandit of an edge server.
+#[derive(Stateful)]
 struct Server {
     /// The last round in which it belonged to another cluster.
     since: Round,
@@ -156,19 +164,10 @@ struct Server {
     arms: BTreeMap<u32, Ridge<FEATURES>>,
 }
 
-impl Stateful for Linucb {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { config: _, clusters, rounds: _, servers, weighed: _ } = self;
-        state.fields(servers);
-        state.require(servers.iter().all(|server| server.arms.keys().all(|cluster| cluster < clusters)));
-    }
-}
-
-impl Stateful for Server {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { since, arms } = self;
-        state.field(since);
-        state.field(arms);
+impl Linucb {
+    /// Whether the clusters of all arms are there.
+    fn is_sound(&self) -> bool {
+        self.servers.iter().all(|server| server.arms.keys().all(|cluster| *cluster < self.clusters))
     }
 }
 

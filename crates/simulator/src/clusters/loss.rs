@@ -32,7 +32,7 @@ use super::{AssignmentRequest, ClusterContext, ClusterPolicy, ClusterSettings, W
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::EdgeId;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,14 +83,13 @@ impl ClusterSettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct Loss {
+    #[state(skip = "from the scenario")]
     config: Config,
-    /// Of the last question, and not saved: it is read before the next one.
+    /// Of the last question.
+    #[state(skip = "read before the next question")]
     weighed: Option<Weighed>,
-}
-
-impl Stateful for Loss {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl ClusterPolicy for Loss {

@@ -17,7 +17,7 @@
 use super::{AssignmentRequest, ClusterContext, ClusterPolicy, ClusterSettings, Weighed, check_every};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,14 +54,13 @@ impl ClusterSettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct Random {
+    #[state(skip = "from the scenario")]
     every: u32,
-    /// Of the last question, and not saved: it is read before the next one.
+    /// Of the last question.
+    #[state(skip = "read before the next question")]
     weighed: Option<Weighed>,
-}
-
-impl Stateful for Random {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl ClusterPolicy for Random {

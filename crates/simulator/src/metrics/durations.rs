@@ -7,7 +7,7 @@
 //! nanosecond.
 
 use fedgenie_core::math::float;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 use serde::{Deserialize, Serialize};
 
@@ -121,9 +121,12 @@ fn edges() -> Vec<u64> {
 }
 
 /// Durations while a run goes on.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
+#[state(check = Self::is_sound)]
 pub(super) struct DurationFold {
+    #[state(skip = "constant")]
     edges: Vec<u64>,
+    #[state(each)]
     counts: Vec<u64>,
     rounds: u64,
     sum: u128,
@@ -148,20 +151,11 @@ impl Default for DurationFold {
     }
 }
 
-impl Stateful for DurationFold {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { edges: _, counts, rounds, sum, range, at_ends, last } = self;
-        state.fields(counts);
-        state.field(rounds);
-        state.field(sum);
-        state.field(range);
-        state.field(at_ends);
-        state.field(last);
-        state.require((1..BINS).contains(last));
-    }
-}
-
 impl DurationFold {
+    fn is_sound(&self) -> bool {
+        (1..BINS).contains(&self.last)
+    }
+
     pub fn add(&mut self, duration: Span) {
         let duration = duration.0;
         self.rounds += 1;

@@ -14,11 +14,10 @@
 //! # Inputs
 //! `explain` of each round, and the records of selections, which say who was chosen.
 
-mod saved;
-
 use super::selections::MOST_WINDOWS;
 use crate::recorder::RoundSummary;
 use fedgenie_core::record::Record;
+use fedgenie_core::state::Stateful;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
@@ -33,7 +32,7 @@ pub const MOST_SELECTIONS: usize = 6;
 pub const MOST_ROWS: usize = 100;
 
 /// Values of a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
 #[serde(from = "(u64, u64, f64, f64, f64)", into = "(u64, u64, f64, f64, f64)")]
 pub struct Spread {
     /// How many are known.
@@ -88,7 +87,7 @@ impl Spread {
 }
 
 /// A number that a policy gives per candidate.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
 pub struct Explained {
     /// Its name.
     pub name: String,
@@ -100,7 +99,7 @@ pub struct Explained {
 }
 
 /// One selection with the numbers behind it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
 pub struct Decision {
     /// Which selection of its server, where a round has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +126,7 @@ pub struct Decision {
 }
 
 /// The decisions of a round.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
 pub struct KeptRound {
     /// The round.
     pub round: u32,
@@ -138,7 +137,8 @@ pub struct KeptRound {
 }
 
 /// What a run's policy said of its decisions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
+#[state(check = Self::is_sound)]
 pub struct Explanations {
     /// Rounds in each window but the last, which may have fewer.
     pub rounds_per_window: u32,
@@ -154,6 +154,10 @@ pub struct Explanations {
 }
 
 impl Explanations {
+    const fn is_sound(&self) -> bool {
+        self.rounds_per_window > 0
+    }
+
     /// Joins windows until they have so many rounds, if that is a larger power of two.
     pub fn widen(&mut self, rounds_per_window: u32) {
         while self.rounds_per_window > 0 && self.rounds_per_window < rounds_per_window {
@@ -176,7 +180,7 @@ fn halve(windows: &mut Vec<[Spread; 2]>) {
 }
 
 /// Whose selection it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Stateful)]
 enum Asker {
     #[default]
     Server,
@@ -185,7 +189,8 @@ enum Asker {
 }
 
 /// Explanations while a run goes on.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
+#[state(check = Self::is_sound)]
 pub(super) struct ExplanationFold {
     found: Explanations,
     /// Who was chosen in the round under way, selection by selection.
@@ -203,6 +208,10 @@ impl Default for ExplanationFold {
 }
 
 impl ExplanationFold {
+    const fn is_sound(&self) -> bool {
+        self.stride > 0
+    }
+
     /// Sees who is chosen.
     pub fn record(&mut self, record: &Record<'_>) {
         let (asker, ids) = match *record {

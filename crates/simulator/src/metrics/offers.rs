@@ -1,9 +1,9 @@
 //! How many clients selections were to have, and how many could have been asked.
 
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 
 /// Running sums over selections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stateful)]
 pub struct Offers {
     /// Selections.
     pub selections: u64,
@@ -13,16 +13,6 @@ pub struct Offers {
     pub least: u64,
     /// Clients who could have been asked, of as many as a selection was to have; added up.
     pub possible: u64,
-}
-
-impl Stateful for Offers {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { selections, cohorts, least, possible } = self;
-        state.field(selections);
-        state.field(cohorts);
-        state.field(least);
-        state.field(possible);
-    }
 }
 
 impl Offers {

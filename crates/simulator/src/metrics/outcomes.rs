@@ -2,11 +2,11 @@
 
 use crate::recorder::{DroppedJob, RoundSummary};
 use fedgenie_core::record::{DropReason, Phase};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use serde::{Deserialize, Serialize};
 
 /// Jobs that were lost in one way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stateful)]
 pub struct Lost {
     /// The phase in which the client was lost.
     pub phase: Phase,
@@ -16,17 +16,8 @@ pub struct Lost {
     pub jobs: u64,
 }
 
-impl Stateful for Lost {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { phase, reason, jobs } = self;
-        state.field(phase);
-        state.field(reason);
-        state.field(jobs);
-    }
-}
-
 /// Jobs of closed rounds by what became of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stateful)]
 pub struct Outcomes {
     /// Arrived in their round.
     pub arrived: u64,
@@ -44,18 +35,6 @@ pub struct Outcomes {
     /// Rounds that left the model as it was.
     #[serde(default)]
     pub abandoned_rounds: u64,
-}
-
-impl Stateful for Outcomes {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { arrived, late, joined, dropped, lost_late, abandoned_rounds } = self;
-        state.field(arrived);
-        state.field(late);
-        state.field(joined);
-        state.field(dropped);
-        state.field(lost_late);
-        state.field(abandoned_rounds);
-    }
 }
 
 impl Outcomes {

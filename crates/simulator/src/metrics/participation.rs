@@ -1,23 +1,15 @@
 //! How evenly selections are spread over clients.
 
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 
 /// Running sums over the clients' numbers of selections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stateful)]
 pub struct Participation {
+    #[state(skip = "from the scenario")]
     clients: u64,
     unique: u64,
     selections: u64,
     squares: u128,
-}
-
-impl Stateful for Participation {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { clients: _, unique, selections, squares } = self;
-        state.field(unique);
-        state.field(selections);
-        state.field(squares);
-    }
 }
 
 impl Participation {

@@ -8,7 +8,7 @@
 
 use crate::population::Population;
 use fedgenie_core::id::{ClientId, Round};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use serde::{Deserialize, Serialize};
 
 /// The most windows.
@@ -142,27 +142,24 @@ const fn ending(number: usize) -> usize {
 }
 
 /// Selections while a run goes on.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
+#[state(check = Self::is_sound)]
 pub(super) struct SelectionFold {
+    #[state(skip = "from the scenario")]
     bins: Bins,
     /// Rounds in a window: two to this power.
     power: u32,
     /// Window by window.
+    #[state(each)]
     counts: Vec<u64>,
     last: usize,
 }
 
-impl Stateful for SelectionFold {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { bins: _, power, counts, last } = self;
-        state.field(power);
-        state.fields(counts);
-        state.field(last);
-        state.require(*power < u32::BITS && *last < MOST_WINDOWS);
-    }
-}
-
 impl SelectionFold {
+    const fn is_sound(&self) -> bool {
+        self.power < u32::BITS && self.last < MOST_WINDOWS
+    }
+
     pub fn new(bins: Bins) -> Self {
         let counts = vec![0; MOST_WINDOWS * bins.rows.len()];
         Self { bins, power: 0, counts, last: 0 }

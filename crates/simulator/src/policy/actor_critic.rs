@@ -39,7 +39,7 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::limits;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::model::weights::Tensor;
 use network::{Learner, Sizes};
 
@@ -153,23 +153,15 @@ impl Plan {
 }
 
 /// The candidates of a selection, ascending, and what the networks see of them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Stateful)]
 struct Seen {
     clients: Vec<ClientId>,
     /// As many for each candidate: its `z`, or its features.
     features: Vec<f64>,
 }
 
-impl Stateful for Seen {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { clients, features } = self;
-        state.field(clients);
-        state.field(features);
-    }
-}
-
 /// A selection that has not taught anything so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 struct Taken {
     seen: Seen,
     /// Places among the candidates, in the order of the draws.
@@ -178,63 +170,46 @@ struct Taken {
     reward: f64,
 }
 
-impl Stateful for Taken {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { seen, drawn, reward } = self;
-        state.field(seen);
-        state.field(drawn);
-        state.field(reward);
-    }
-}
-
 /// See the module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
+#[state(check = Self::is_sound)]
 pub(super) struct ActorCritic {
+    #[state(skip = "from the scenario")]
     plan: Plan,
     actor: Learner,
     critic: Learner,
     /// Whether the weights were drawn.
     is_drawn: bool,
     /// The round in which each client was selected last, 0 if never; of [`Rule::Shared`].
+    #[state(each)]
     selected_in: Vec<u32>,
     /// Of the last selection, of [`Rule::Shared`]: the rounds since each candidate was selected.
+    #[state(skip = "read before the next selection")]
     waited: Vec<f64>,
     taken: Option<Taken>,
     /// Of the last selection: `ln π`, `V(s)`, and the δ that was learned from before it.
+    #[state(skip = "read before the next selection")]
     log_probability: f64,
+    #[state(skip = "read before the next selection")]
     value: f64,
+    #[state(skip = "read before the next selection")]
     td_error: f64,
     /// Kept from step to step, because it is large.
+    #[state(skip = "a buffer of one step")]
     gradient: Vec<f64>,
 }
 
-impl Stateful for ActorCritic {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            plan,
-            actor,
-            critic,
-            is_drawn,
-            selected_in,
-            waited: _,
-            taken,
-            log_probability: _,
-            value: _,
-            td_error: _,
-            gradient: _,
-        } = self;
-        state.field(actor);
-        state.field(critic);
-        state.field(is_drawn);
-        state.fields(selected_in);
-        state.field(taken);
+impl ActorCritic {
+    /// Whether candidates and draws of what was loaded are there.
+    fn is_sound(&self) -> bool {
+        let Self { plan, taken, .. } = self;
         let width = if plan.rule == Rule::Shared { FEATURES } else { 1 };
         let fits = |Taken { seen: Seen { clients, features }, drawn, .. }: &Taken| {
             clients.iter().all(|client| client.index() < plan.clients)
                 && features.len() == width * clients.len()
                 && drawn.iter().all(|&place| (place as usize) < clients.len())
         };
-        state.require(taken.as_ref().is_none_or(fits));
+        taken.as_ref().is_none_or(fits)
     }
 }
 

@@ -38,15 +38,15 @@
 //! equal; the lexicographically smallest wins.
 
 use super::{
-    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest,
-    ServerView,
+    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, SampleMeans, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::reward::{Reward, bottleneck};
 use fedgenie_core::oracle::{Instance, Solver, SolverConfig};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,20 +137,21 @@ impl Config {
     }
 }
 
+#[derive(Stateful)]
 struct Bsfl {
+    #[state(skip = "from the scenario")]
     reward: Reward,
+    #[state(skip = "from the scenario")]
     cohort: usize,
+    #[state(skip = "buffers of the solver")]
     solver: Box<dyn Solver>,
     speeds: SampleMeans,
+    #[state(skip = "a buffer of one selection")]
     bounds: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     gains: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
-}
-
-impl Stateful for Bsfl {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.speeds);
-    }
 }
 
 impl Policy for Bsfl {
@@ -159,7 +160,7 @@ impl Policy for Bsfl {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);

@@ -5,23 +5,16 @@
 
 use crate::population::Cursors;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::VirtualTime;
 use std::cell::OnceCell;
 
 /// Which clients have a job under way.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub struct Busy {
+    #[state(each)]
     bits: Vec<u64>,
     count: usize,
-}
-
-impl Stateful for Busy {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { bits, count } = self;
-        state.fields(bits);
-        state.field(count);
-    }
 }
 
 impl Busy {

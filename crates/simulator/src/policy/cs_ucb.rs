@@ -25,14 +25,14 @@
 //! Uses no random stream. Indices within 1e-12 of the `m`-th best are equal; among them the smallest ids win.
 
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
-    in_seconds,
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, Selection, SelectionRequest,
+    ServerView, in_seconds,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::top_m;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -100,18 +100,17 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct CsUcb {
+    #[state(skip = "from the scenario")]
     tau_max: f64,
+    #[state(skip = "from the scenario")]
     cohort: usize,
     rewards: SampleMeans,
+    #[state(skip = "a buffer of one selection")]
     scores: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
-}
-
-impl Stateful for CsUcb {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.rewards);
-    }
 }
 
 impl Policy for CsUcb {
@@ -124,7 +123,7 @@ impl Policy for CsUcb {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.turn.0));
         let available = ask.available.list();

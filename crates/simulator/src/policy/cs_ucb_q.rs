@@ -29,14 +29,14 @@
 
 use super::cs_ucb::{LongestLatency, latency_reward};
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
-    in_seconds,
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, Selection, SelectionRequest,
+    ServerView, in_seconds,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::top_m;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,23 +77,22 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct CsUcbQ {
+    #[state(skip = "from the scenario")]
     tau_max: f64,
+    #[state(skip = "from the scenario")]
     beta: f64,
     rewards: SampleMeans,
     /// Selections owed per round and client, `φ·m·|X_k|/|X|`.
+    #[state(skip = "from the scenario")]
     owed: Vec<f64>,
     /// The virtual queues `D`.
     queues: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     scores: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
-}
-
-impl Stateful for CsUcbQ {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.rewards);
-        state.field(&mut self.queues);
-    }
 }
 
 impl Policy for CsUcbQ {
@@ -106,7 +105,7 @@ impl Policy for CsUcbQ {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let exploration = 2.0 * ln(f64::from(ask.turn.0));
         let available = ask.available.list();

@@ -62,8 +62,8 @@
 
 use super::random::{Deck, draw_uniform};
 use super::{
-    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, RoundReport, SelectionRequest,
-    ServerView,
+    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, RoundReport, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
@@ -72,7 +72,7 @@ use fedgenie_core::metric::{Better, MetricId, asked, value_of};
 use fedgenie_core::oracle::top_m;
 use fedgenie_core::record::Outcome;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::units::{Amount, Bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -178,18 +178,12 @@ impl PolicySettings for Config {
 }
 
 /// What arms have earned.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 struct Arms {
+    #[state(each)]
     rewards: Vec<f64>,
+    #[state(each)]
     counts: Vec<u32>,
-}
-
-impl Stateful for Arms {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { rewards, counts } = self;
-        state.fields(rewards);
-        state.fields(counts);
-    }
 }
 
 impl Arms {
@@ -225,16 +219,26 @@ impl Arms {
     }
 }
 
+#[derive(Stateful)]
+#[state(check = Self::is_sound)]
 struct FedAcs {
+    #[state(skip = "from the scenario")]
     metric: MetricId,
+    #[state(skip = "from the task")]
     better: Better,
+    #[state(skip = "from the scenario")]
     target: f64,
+    #[state(skip = "from the scenario")]
     budget: f64,
+    #[state(skip = "from the scenario")]
     number: By,
+    #[state(skip = "from the scenario")]
     clients: By,
     /// `L`.
+    #[state(skip = "from the scenario")]
     least: usize,
     /// `N`.
+    #[state(skip = "from the scenario")]
     most: usize,
     /// What is left of the permutation, in its order.
     untried: Vec<u32>,
@@ -245,40 +249,22 @@ struct FedAcs {
     of_client: Arms,
     /// Whose updates have arrived in the round under way.
     arrived: Vec<ClientId>,
+    #[state(skip = "a buffer of one selection")]
     deck: Deck,
+    #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
     /// Of numbers and of available clients, of the last selection.
+    #[state(skip = "read before the next selection")]
     scores: [Vec<f64>; 2],
 }
 
-impl Stateful for FedAcs {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            metric: _,
-            better: _,
-            target: _,
-            budget: _,
-            number: _,
-            clients: _,
-            least: _,
-            most,
-            untried,
-            has_explored,
-            of_number,
-            of_client,
-            arrived,
-            deck: _,
-            chosen: _,
-            scores: _,
-        } = self;
-        state.field(untried);
-        state.field(has_explored);
-        state.field(of_number);
-        state.field(of_client);
-        state.field(arrived);
-        state.require(untried.iter().all(|&number| (1..=*most).contains(&(number as usize))));
-        state.require(arrived.iter().all(|client| client.index() < of_client.counts.len()));
-        state.require(of_number.rewards.iter().chain(&of_client.rewards).all(|reward| reward.is_finite()));
+impl FedAcs {
+    /// Whether numbers, clients and rewards of what was loaded can be.
+    fn is_sound(&self) -> bool {
+        let Self { most, untried, of_number, of_client, arrived, .. } = self;
+        untried.iter().all(|&number| (1..=*most).contains(&(number as usize)))
+            && arrived.iter().all(|client| client.index() < of_client.counts.len())
+            && of_number.rewards.iter().chain(&of_client.rewards).all(|reward| reward.is_finite())
     }
 }
 
@@ -338,7 +324,7 @@ impl Policy for FedAcs {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         let ln_t = ln(f64::from(ask.round.0));

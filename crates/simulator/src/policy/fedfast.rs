@@ -36,11 +36,13 @@
 //! place of one that was drawn.
 
 use super::k_means::k_means;
-use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -113,12 +115,18 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
+#[state(check = Self::is_sound)]
 struct FedFast {
+    #[state(skip = "from the scenario")]
     clusters: usize,
+    #[state(skip = "from the scenario")]
     features: Features,
     /// Of each client, where they are compared by metadata.
+    #[state(skip = "from the world")]
     described: Vec<Vec<f64>>,
     /// As of the last selection.
+    #[state(each)]
     cluster_of: Vec<u32>,
     /// Whether the clusters of metadata were made.
     is_made: bool,
@@ -128,16 +136,14 @@ struct FedFast {
     asked: Vec<ClientId>,
 }
 
-impl Stateful for FedFast {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { clusters, features: _, described: _, cluster_of, is_made, next, asked } = self;
-        state.fields(cluster_of);
-        state.field(is_made);
-        state.field(next);
-        state.field(asked);
+impl FedFast {
+    /// Whether clusters and clients of what was loaded are there.
+    fn is_sound(&self) -> bool {
+        let Self { clusters, cluster_of, next, asked, .. } = self;
         let known = *clusters as u32;
-        state.require(cluster_of.iter().all(|&cluster| cluster < known || cluster == NOWHERE) && *next <= known);
-        state.require(asked.iter().all(|client| client.index() < cluster_of.len()));
+        cluster_of.iter().all(|&cluster| cluster < known || cluster == NOWHERE)
+            && *next <= known
+            && asked.iter().all(|client| client.index() < cluster_of.len())
     }
 }
 
@@ -187,7 +193,7 @@ impl Policy for FedFast {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         if self.features == Features::Embeddings {
             let asked = std::mem::take(&mut self.asked);

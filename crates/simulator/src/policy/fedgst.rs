@@ -35,12 +35,14 @@
 //! are equal: the smallest ids win. Clients are asked in ascending order.
 
 use super::random::{Deck, draw_uniform};
-use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::top_m;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,22 +79,20 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct FedGst {
+    #[state(skip = "from the scenario")]
     candidates: usize,
     /// The fewest clients of a round.
+    #[state(skip = "from the scenario")]
     least: usize,
+    #[state(skip = "a buffer of one selection")]
     deck: Deck,
     /// Ascending.
     asked: Vec<ClientId>,
     /// Of the last selection, ascending: who was compared, and by which influence.
+    #[state(skip = "read before the next selection")]
     compared: Vec<(ClientId, f64)>,
-}
-
-impl Stateful for FedGst {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { candidates: _, least: _, deck: _, asked, compared: _ } = self;
-        state.field(asked);
-    }
 }
 
 impl Policy for FedGst {
@@ -120,7 +120,7 @@ impl Policy for FedGst {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         assert_eq!(view.answers.len(), self.asked.len(), "the probe answers for exactly the candidates asked");
         let answered = self.asked.iter().copied().zip(view.answers.iter().copied());

@@ -48,14 +48,14 @@
 
 use super::actor_critic::{ActorCritic, Plan, Rule};
 use super::{
-    Answers, BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest,
-    ServerView,
+    Answers, BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Better, MetricId, asked, value_of};
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::model::weights::Tensor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,23 +131,19 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct FedRl {
+    #[state(skip = "from the scenario")]
     answers: Answers,
     /// The metric, and which values of it are better.
+    #[state(skip = "from the scenario")]
     accuracy: (MetricId, Better),
     /// Accuracy after the round before; NaN before the first.
     before: f64,
     network: ActorCritic,
     /// Of the candidates of the last selection.
+    #[state(skip = "read before the next selection")]
     losses: Vec<f64>,
-}
-
-impl Stateful for FedRl {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { before, network, .. } = self;
-        state.field(before);
-        state.field(network);
-    }
 }
 
 impl Policy for FedRl {
@@ -169,7 +165,7 @@ impl Policy for FedRl {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let place = |client: &ClientId| view.trained.binary_search_by_key(client, |report| report.client);
         let loss = |client: &ClientId| place(client).map_or(f64::NAN, |place| view.trained[place].loss);

@@ -3,6 +3,7 @@
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::{Outcome, PhaseSpans};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -164,7 +165,7 @@ pub struct RoundReport<'a> {
 
 /// The accuracy of two models in a row of a server, on its own data: the task's main measure, negated where smaller is
 /// better. An edge server's model is its average before the cloud's, of the cluster that it trains.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Stateful)]
 pub struct EdgeAccuracy {
     /// Of the model that it made in its round before; before the first, of the initial one.
     pub before: f64,

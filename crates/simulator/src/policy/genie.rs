@@ -23,12 +23,14 @@
 //! # Determinism
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
-use super::{BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::GenieSolver;
 use fedgenie_core::oracle::reward::Reward;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,14 +57,14 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct GeniePolicy {
+    #[state(skip = "from the scenario")]
     cohort: usize,
+    #[state(skip = "buffers of the solver")]
     solver: GenieSolver,
+    #[state(skip = "a buffer of one selection")]
     gains: Vec<f64>,
-}
-
-impl Stateful for GeniePolicy {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for GeniePolicy {
@@ -75,7 +77,7 @@ impl Policy for GeniePolicy {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let genie = view.genie.expect("who says so is shown the truth");
         let available = ask.available.list();

@@ -36,12 +36,13 @@
 //! 0, and so is `s/s_all` where nobody takes any time. Clients are asked in the order in which they were added.
 
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, SelectionRequest, ServerView,
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SampleMeans, Selection, SelectionRequest,
+    ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::TIE;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,29 +83,28 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct HarmonyStyle {
+    #[state(skip = "from the scenario")]
     lambda: f64,
     /// Seconds.
+    #[state(skip = "from the world")]
     declared: Vec<f64>,
     observed: SampleMeans,
     /// Examples of each class, client by client.
+    #[state(skip = "from the world")]
     counts: Vec<Vec<u64>>,
     /// Of all updates so far.
+    #[state(each)]
     trained: Vec<u64>,
 
     // Of the last selection.
     /// Of each available client as the first one.
+    #[state(skip = "read before the next selection")]
     costs: Vec<f64>,
     /// Distance and slowest of the whole set.
+    #[state(skip = "read before the next selection")]
     whole: [f64; 2],
-}
-
-impl Stateful for HarmonyStyle {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { lambda: _, declared: _, observed, counts: _, trained, costs: _, whole: _ } = self;
-        state.field(observed);
-        state.fields(trained);
-    }
 }
 
 impl HarmonyStyle {
@@ -131,7 +131,7 @@ impl Policy for HarmonyStyle {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let (scope, available) = (ask.available.scope(), ask.available.list());
         let mut of_all = vec![0_u64; self.trained.len()];

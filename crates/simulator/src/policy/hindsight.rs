@@ -28,10 +28,12 @@
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins. Its regret in
 //! hindsight is 0, unless `cohort` of its section lets it choose fewer clients than the sets have.
 
-use super::{BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,11 +73,8 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct Hindsight;
-
-impl Stateful for Hindsight {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
 
 impl Policy for Hindsight {
     fn sees_truth(&self) -> bool {
@@ -91,7 +90,7 @@ impl Policy for Hindsight {
         _: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let (best, _) = view.foreseen.expect("a run gives what a policy foresees");
         selection.extend_from_slice(best);

@@ -1,12 +1,13 @@
 //! A policy that may choose fewer clients than the protocol lets it: `[policy.X] cohort = n`.
 
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySource, Probe, SelectionRequest, ServerView, Wants,
+    Bounds, BuildContext, Capabilities, Explanation, Feedback, Policy, PolicyRng, PolicySource, Probe, Selection,
+    SelectionRequest, ServerView, Subsets, Wants,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::model::weights::Tensor;
 use serde_json::Value;
 
@@ -21,25 +22,32 @@ pub(super) fn build(
         let message = format!("found {most}; the budget asks for rounds of at least {} clients", context.least);
         return Err(Complaint::new("cohort", message));
     }
-    let policy = source.build(&BuildContext { cohort, take, ..*context })?;
+    let policy = source.build(&BuildContext { cohort, take, bounds: limited(context.bounds, most), ..*context })?;
     Ok(Box::new(Limited { most, policy }))
 }
 
+/// Bounds of a policy that may choose fewer.
+fn limited(bounds: Bounds, most: usize) -> Bounds {
+    Bounds { cohort: bounds.cohort.min(most), most: bounds.most.min(most), ..bounds }
+}
+
+#[derive(Stateful)]
 struct Limited {
+    #[state(skip = "from the scenario")]
     most: usize,
     policy: Box<dyn Policy>,
 }
 
 impl Limited {
     fn asked<'a>(&self, ask: &SelectionRequest<'a>) -> SelectionRequest<'a> {
-        SelectionRequest { cohort: ask.cohort.min(self.most), take: ask.take.min(self.most), ..*ask }
+        let (cohort, most) = (ask.cohort.min(self.most), ask.most.min(self.most));
+        SelectionRequest { cohort, most, take: ask.take.min(self.most), ..*ask }
     }
 }
 
-impl Stateful for Limited {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        self.policy.exchange(state);
-    }
+/// A view with the bounds of the limited policy.
+fn seen<'a>(view: &ServerView<'a>, most: usize) -> ServerView<'a> {
+    ServerView { bounds: view.bounds.map(|bounds| limited(bounds, most)), ..*view }
 }
 
 impl Policy for Limited {
@@ -49,6 +57,14 @@ impl Policy for Limited {
 
     fn probes(&self) -> bool {
         self.policy.probes()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.policy.capabilities()
+    }
+
+    fn can_be_empty(&self) -> bool {
+        self.policy.can_be_empty()
     }
 
     fn probe_kinds(&self) -> &[&'static str] {
@@ -68,7 +84,7 @@ impl Policy for Limited {
     }
 
     fn probe(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
-        self.policy.probe(&self.asked(ask), view, rng)
+        self.policy.probe(&self.asked(ask), &seen(view, self.most), rng)
     }
 
     fn foresees(&self, ask: &SelectionRequest<'_>) -> Option<usize> {
@@ -80,13 +96,17 @@ impl Policy for Limited {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
-        self.policy.select(&self.asked(ask), view, rng, selection);
+        self.policy.select(&self.asked(ask), &seen(view, self.most), rng, selection);
     }
 
     fn observe(&mut self, feedback: &Feedback<'_>) {
         self.policy.observe(feedback);
+    }
+
+    fn judge(&mut self, subsets: &Subsets<'_>) {
+        self.policy.judge(subsets);
     }
 
     fn told_answer(&mut self, client: ClientId, kind: &'static str, answer: &[f64]) {
@@ -104,7 +124,7 @@ impl Policy for Limited {
         selection: &[ClientId],
         explanation: &mut Explanation,
     ) {
-        self.policy.explain(&self.asked(ask), view, selection, explanation);
+        self.policy.explain(&self.asked(ask), &seen(view, self.most), selection, explanation);
     }
 
     fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {

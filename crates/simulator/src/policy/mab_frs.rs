@@ -78,7 +78,7 @@ use fedgenie_core::oracle::top_m;
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::oracle::utility::contribution;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use joint::Joint;
@@ -259,15 +259,24 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct MabFrs {
+    #[state(skip = "from the scenario")]
     kappa: f64,
     /// In seconds.
+    #[state(skip = "from the scenario")]
     t_semi: f64,
+    #[state(skip = "from the scenario")]
     rho: f64,
+    #[state(skip = "from the scenario")]
     prior_count: f64,
+    #[state(skip = "from the scenario")]
     credit: Credit,
+    #[state(skip = "from the scenario")]
     reference: Reference,
+    #[state(skip = "from the scenario")]
     selection: Selection,
+    #[state(skip = "from the scenario")]
     evaluation_time: Span,
     contexts: Contexts,
     utilities: Utilities,
@@ -280,37 +289,29 @@ struct MabFrs {
     /// Effective latencies in seconds.
     latencies: SampleMeans,
     /// Latencies as declared, in seconds.
+    #[state(skip = "from the world")]
     declared: Vec<f64>,
     /// Updates that were validated in the last round.
     validated: u64,
     /// Of the round under way.
+    #[state(empty = "a run is saved between rounds")]
     round: Vec<Pull>,
     /// The numbers of [`LEARNED`], of those who were judged in the last round.
     learned: Vec<(ClientId, [f64; 8])>,
 
     // Of the last selection.
+    #[state(skip = "a buffer of one selection")]
     joint: Joint,
+    #[state(skip = "read before the next selection")]
     estimates: Vec<f64>,
+    #[state(skip = "read before the next selection")]
     scores: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
 }
 
 /// What an explanation says of the selected clients after a round.
 const LEARNED: [&str; 8] = ["S", "R", "U", "D", "D_scaled", "T", "T_scaled", "r"];
-
-impl Stateful for MabFrs {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { contexts, utilities, pulls, worth, rewards, latencies, validated, learned, .. } = self;
-        state.field(contexts);
-        state.field(utilities);
-        state.field(pulls);
-        state.field(worth);
-        state.field(rewards);
-        state.field(latencies);
-        state.field(validated);
-        state.field(learned);
-    }
-}
 
 impl MabFrs {
     fn bonus(&self, client: ClientId, turn: Turn) -> f64 {
@@ -387,7 +388,7 @@ impl Policy for MabFrs {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut super::Selection,
     ) {
         let available = ask.available.list();
         self.contexts.prepare(available, &self.utilities);

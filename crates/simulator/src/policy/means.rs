@@ -2,21 +2,13 @@
 
 use super::Explanation;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 
 /// See the [module](self).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub(crate) struct SampleMeans {
     means: Vec<f64>,
     counts: Vec<u32>,
-}
-
-impl Stateful for SampleMeans {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { means, counts } = self;
-        state.field(means);
-        state.field(counts);
-    }
 }
 
 impl SampleMeans {

@@ -71,11 +71,12 @@ pub use config::{Config, Step, Variant};
 
 use super::random::draw_by_weight;
 use super::{
-    Explanation, Feedback, Policy, PolicyRng, SelectionRequest, ServerView, TrainingReport, Wants, in_seconds,
+    Explanation, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView, TrainingReport, Wants,
+    in_seconds,
 };
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{floor, ln, power, sqrt};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use pacer::Pacer;
 use serde_json::Value;
 
@@ -84,29 +85,45 @@ const BLACKLISTED: f64 = 0.3;
 /// How many times as many unexplored clients are considered as are to explore.
 const CONSIDERED: usize = 5;
 
+#[derive(Stateful)]
+#[state(check = Self::is_sound)]
 struct Oort {
+    #[state(skip = "from the scenario")]
     variant: Variant,
     pacer: Pacer,
+    #[state(skip = "from the scenario")]
     cutoff: f64,
+    #[state(skip = "from the scenario")]
     penalty: f64,
+    #[state(skip = "from the scenario")]
     clip: f64,
     /// As of the last selection.
     epsilon: f64,
+    #[state(skip = "from the scenario")]
     decay: f64,
+    #[state(skip = "from the scenario")]
     least: f64,
+    #[state(skip = "from the scenario")]
     blacklist: Option<u32>,
     /// The last selection.
     turn: u32,
     /// Seconds, declared or as last observed.
+    #[state(each)]
     latency: Vec<f64>,
     /// NaN of those unexplored.
+    #[state(each)]
     utility: Vec<f64>,
     /// The selection in whose round the last update came.
+    #[state(each)]
     last: Vec<u32>,
+    #[state(each)]
     updates: Vec<u32>,
     /// Whether the client was exploited when it was last selected.
+    #[state(each)]
     is_exploited: Vec<bool>,
+    #[state(skip = "a buffer of one selection")]
     race: Vec<(f64, ClientId)>,
+    #[state(skip = "read before the next selection")]
     made: Decision,
 }
 
@@ -124,39 +141,15 @@ struct Decision {
     admitted: Vec<ClientId>,
 }
 
-impl Stateful for Oort {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            variant: _,
-            pacer,
-            cutoff: _,
-            penalty: _,
-            clip: _,
-            epsilon,
-            decay: _,
-            least: _,
-            blacklist: _,
-            turn,
-            latency,
-            utility,
-            last,
-            updates,
-            is_exploited,
-            race: _,
-            made: _,
-        } = self;
-        state.field(pacer);
-        state.field(epsilon);
-        state.field(turn);
-        state.fields(latency);
-        state.fields(utility);
-        state.fields(last);
-        state.fields(updates);
-        state.fields(is_exploited);
+impl Oort {
+    /// Whether rates, latencies and utilities of what was loaded can be.
+    fn is_sound(&self) -> bool {
+        let Self { epsilon, turn, latency, utility, last, .. } = self;
         let is_known =
             |(utility, last): (&f64, &u32)| utility.is_nan() || *utility >= 0.0 && (1..=*turn).contains(last);
-        state.require((0.0..=1.0).contains(epsilon) && latency.iter().all(|seconds| *seconds >= 0.0));
-        state.require(utility.iter().zip(&*last).all(is_known));
+        (0.0..=1.0).contains(epsilon)
+            && latency.iter().all(|seconds| *seconds >= 0.0)
+            && utility.iter().zip(last).all(is_known)
     }
 }
 
@@ -296,7 +289,7 @@ impl Policy for Oort {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.turn = ask.turn.0;
         if self.epsilon > self.least {

@@ -34,14 +34,14 @@
 
 use super::random::draw_by_weight;
 use super::{
-    Answers, BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest,
-    ServerView,
+    Answers, BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, Probe, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::top_m;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -107,14 +107,21 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct PowerOfChoice {
+    #[state(skip = "from the scenario")]
     candidates: usize,
+    #[state(skip = "from the scenario")]
     losses: Losses,
+    #[state(skip = "from the scenario")]
     answers: Answers,
     last_known: Vec<f64>,
     drawn: Vec<ClientId>,
+    #[state(skip = "a buffer of one selection")]
     race: Vec<(f64, ClientId)>,
+    #[state(skip = "read before the next selection")]
     scores: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
 }
 
@@ -126,13 +133,6 @@ impl PowerOfChoice {
         let size = |client: ClientId| f64::from(view.data_sizes[client.index()]);
         draw_by_weight(available, size, count, rng, &mut self.race, &mut self.drawn);
         self.drawn.sort_unstable();
-    }
-}
-
-impl Stateful for PowerOfChoice {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.last_known);
-        state.field(&mut self.drawn);
     }
 }
 
@@ -163,7 +163,7 @@ impl Policy for PowerOfChoice {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.scores.clear();
         match self.losses {

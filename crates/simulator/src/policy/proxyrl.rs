@@ -72,22 +72,30 @@ mod config;
 pub use config::{Actor, Config, Contribution, Softmax};
 
 use super::actor_critic::ActorCritic;
-use super::{Answers, Explanation, Feedback, Policy, PolicyRng, Probe, RoundReport, SelectionRequest, ServerView};
+use super::{
+    Answers, Explanation, Feedback, Policy, PolicyRng, Probe, RoundReport, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Better, MetricId, Place, value_of};
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::metric::item_staleness::ITEM_STALENESS;
 use fedgenie_learning::model::weights::Tensor;
 
 /// The metric that (17) calls staleness.
 const STALENESS: MetricId = ITEM_STALENESS.measure.at(Place::Model);
 
+#[derive(Stateful)]
+#[state(check = Self::is_sound)]
 struct ProxyRl {
+    #[state(skip = "from the scenario")]
     contribution: Contribution,
+    #[state(skip = "from the scenario")]
     answers: Answers,
+    #[state(skip = "from the scenario")]
     lambda: f64,
     /// The metric, if there is one, and which values of it are better.
+    #[state(skip = "from the scenario")]
     accuracy: Option<(MetricId, Better)>,
     network: ActorCritic,
     /// Who is asked for this selection, ascending.
@@ -95,23 +103,18 @@ struct ProxyRl {
     /// `"last"`: whether candidates were asked before the first selection.
     has_asked: bool,
     /// `"last"`: every client's number, NaN if unknown.
+    #[state(each)]
     last: Vec<f64>,
     /// Of the candidates of the last selection.
+    #[state(skip = "read before the next selection")]
     numbers: Vec<f64>,
 }
 
-impl Stateful for ProxyRl {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { network, asked, has_asked, last, .. } = self;
-        state.field(network);
-        state.field(asked);
-        state.field(has_asked);
-        state.fields(last);
-        state.require(asked.is_sorted());
-    }
-}
-
 impl ProxyRl {
+    fn is_sound(&self) -> bool {
+        self.asked.is_sorted()
+    }
+
     /// The numbers of the candidates.
     fn numbers(&mut self, candidates: &[ClientId], view: &ServerView<'_>) -> Vec<f64> {
         let known: Vec<(ClientId, f64)> = match self.contribution {
@@ -175,7 +178,7 @@ impl Policy for ProxyRl {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         self.numbers = self.numbers(ask.available.list(), view);
         self.network.select(&self.numbers, (ask, view), rng.policy, selection);

@@ -38,12 +38,14 @@
 //! that is below `p`; then, as long as too few are, one index among the others; or, if too many are, the first `m`
 //! places of a Fisher–Yates shuffle of them, from the first place up. Clients are asked in ascending order.
 
-use super::{BuildContext, Candidates, Explanation, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{
+    BuildContext, Candidates, Explanation, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
+};
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::ln;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
@@ -92,19 +94,22 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct Random {
+    #[state(skip = "from the scenario")]
     weights: Weights,
+    #[state(skip = "from the scenario")]
     probability: Option<f64>,
     /// The fewest that are chosen, where there are so many.
+    #[state(skip = "from the scenario")]
     least: usize,
+    #[state(skip = "a buffer of one selection")]
     deck: Deck,
+    #[state(skip = "a buffer of one selection")]
     race: Vec<(f64, ClientId)>,
     /// How many were chosen by themselves, before the cohort limited them.
+    #[state(skip = "read before the next selection")]
     chosen: usize,
-}
-
-impl Stateful for Random {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for Random {
@@ -113,7 +118,7 @@ impl Policy for Random {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         if let Some(probability) = self.probability {
             let counts = self.least..=ask.cohort;

@@ -35,15 +35,15 @@
 //! Uses no random stream. Sets within 1e-12 of the best are equal; the lexicographically smallest wins.
 
 use super::{
-    BuildContext, DeclaredDevice, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, SelectionRequest,
-    ServerView,
+    BuildContext, DeclaredDevice, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Probe, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::ridge::Ridge;
 use fedgenie_core::oracle::{Exact, Instance};
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
@@ -109,34 +109,36 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct RbcsF {
+    #[state(skip = "from the scenario")]
     latency_weight: f64,
+    #[state(skip = "from the scenario")]
     exploration: f64,
     /// Guaranteed selections per round and client.
+    #[state(skip = "from the scenario")]
     rate: f64,
+    #[state(skip = "from the scenario")]
     context_time: Span,
     regressions: Vec<Ridge<3>>,
+    #[state(skip = "from the world")]
     devices: Vec<DeclaredDevice>,
     /// The context under which each client was selected last.
     contexts: Vec<[f64; 3]>,
     /// The fairness queues `z`.
     queues: Vec<f64>,
     in_last_round: Vec<bool>,
+    #[state(skip = "buffers of the solver")]
     solver: Exact,
     /// Lower confidence bounds of the candidates, in seconds.
+    #[state(skip = "read before the next selection")]
     latencies: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     speeds: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     gains: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
-}
-
-impl Stateful for RbcsF {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.regressions);
-        state.field(&mut self.contexts);
-        state.field(&mut self.queues);
-        state.field(&mut self.in_last_round);
-    }
 }
 
 impl Policy for RbcsF {
@@ -153,7 +155,7 @@ impl Policy for RbcsF {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);

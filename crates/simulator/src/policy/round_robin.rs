@@ -21,10 +21,10 @@
 //! # Determinism
 //! Uses no random stream. The first round starts with client 0.
 
-use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView};
+use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,15 +39,10 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct RoundRobin {
     /// The first candidate of the next round.
     next: ClientId,
-}
-
-impl Stateful for RoundRobin {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.next);
-    }
 }
 
 impl Policy for RoundRobin {
@@ -56,7 +51,7 @@ impl Policy for RoundRobin {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let scope = ask.available.scope();
         let start = scope.partition_point(|&client| client < self.next);

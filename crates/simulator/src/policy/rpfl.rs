@@ -52,12 +52,13 @@ mod cluster;
 mod components;
 
 use super::{
-    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SelectionRequest, ServerView, Wants,
+    BuildContext, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
+    Wants,
 };
 use cluster::NONE;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, Turn};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -116,11 +117,15 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
 struct Rpfl {
+    #[state(skip = "from the scenario")]
     components: usize,
+    #[state(skip = "from the scenario")]
     clusters: usize,
     /// Everyone's last update; empty of those never heard.
     changes: Vec<Vec<f32>>,
+    #[state(skip = "from the world")]
     has_examples: Vec<bool>,
     /// The turn in which each was last selected.
     selected_in: Vec<Option<Turn>>,
@@ -130,18 +135,6 @@ struct Rpfl {
     seats: usize,
     /// The cluster of each client; empty where the last selection left no seat to clusters.
     cluster_of: Vec<u32>,
-}
-
-impl Stateful for Rpfl {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { components: _, clusters: _, changes, has_examples: _, selected_in, is_new, seats, cluster_of } =
-            self;
-        state.field(changes);
-        state.field(selected_in);
-        state.field(is_new);
-        state.field(seats);
-        state.field(cluster_of);
-    }
 }
 
 impl Rpfl {
@@ -175,7 +168,7 @@ impl Policy for Rpfl {
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         let cohort = ask.sizes(available).0;
@@ -195,7 +188,8 @@ impl Policy for Rpfl {
             selection.extend(cluster::seated(&self.cluster_of, &heard, seats));
         }
         silent.sort_by_key(|client| (!self.has_examples[client.index()], self.selected_in[client.index()], *client));
-        selection.extend(silent.into_iter().take(cohort - selection.len()));
+        let left = cohort - selection.len();
+        selection.extend(silent.into_iter().take(left));
         selection.iter().for_each(|client| self.selected_in[client.index()] = Some(ask.turn));
     }
 

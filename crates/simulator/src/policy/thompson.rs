@@ -52,15 +52,15 @@
 
 use super::random::{Deck, draw_uniform};
 use super::{
-    AccuracyOn, BuildContext, EdgeAccuracy, Explanation, Feedback, Policy, PolicyRng, PolicySettings, SelectionRequest,
-    ServerView, Wants,
+    AccuracyOn, BuildContext, EdgeAccuracy, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Selection,
+    SelectionRequest, ServerView, Wants,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::beta::beta_variate;
 use fedgenie_core::oracle::top_m;
 use fedgenie_core::record::Outcome;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -111,12 +111,20 @@ impl PolicySettings for Config {
     }
 }
 
+#[derive(Stateful)]
+#[state(check = Self::is_sound)]
 struct Thompson {
+    #[state(skip = "from the scenario")]
     warmup: u32,
+    #[state(skip = "from the scenario")]
     gain: f64,
+    #[state(skip = "from the scenario")]
     cap: f64,
+    #[state(skip = "from the scenario")]
     on: AccuracyOn,
+    #[state(each)]
     alpha: Vec<f64>,
+    #[state(each)]
     beta: Vec<f64>,
     /// The server's clients; empty before the first selection.
     members: Vec<ClientId>,
@@ -124,44 +132,25 @@ struct Thompson {
     arrived: Vec<ClientId>,
     /// Of the last round.
     accuracy: Option<EdgeAccuracy>,
+    #[state(skip = "a buffer of one selection")]
     deck: Deck,
 
     // Of the last selection.
     /// NaN during warm-up.
+    #[state(skip = "read before the next selection")]
     draws: Vec<f64>,
+    #[state(skip = "a buffer of one selection")]
     chosen: Vec<u32>,
 }
 
-impl Stateful for Thompson {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            warmup: _,
-            gain: _,
-            cap: _,
-            on: _,
-            alpha,
-            beta,
-            members,
-            arrived,
-            accuracy,
-            deck: _,
-            draws: _,
-            chosen: _,
-        } = self;
-        state.fields(alpha);
-        state.fields(beta);
-        state.field(members);
-        state.field(arrived);
-        let clients = alpha.len();
-        state.require(members.iter().chain(&*arrived).all(|client| client.index() < clients));
-        state.require(alpha.iter().chain(&*beta).all(|count| (1.0..f64::INFINITY).contains(count)));
-        let mut both = accuracy.map(|EdgeAccuracy { before, after }| (before, after));
-        state.field(&mut both);
-        *accuracy = both.map(|(before, after)| EdgeAccuracy { before, after });
-    }
-}
-
 impl Thompson {
+    /// Whether clients and counts of what was loaded can be.
+    fn is_sound(&self) -> bool {
+        let is_known = |client: &ClientId| client.index() < self.alpha.len();
+        self.members.iter().chain(&self.arrived).all(is_known)
+            && self.alpha.iter().chain(&self.beta).all(|count| (1.0..f64::INFINITY).contains(count))
+    }
+
     /// The round is over: credits those who arrived with what the accuracy gained.
     fn learn(&mut self, accuracy: Option<EdgeAccuracy>) {
         self.accuracy = accuracy;
@@ -187,7 +176,7 @@ impl Policy for Thompson {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         if self.members.is_empty() {
             self.members = ask.available.scope().to_vec();

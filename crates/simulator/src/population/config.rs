@@ -9,6 +9,7 @@ pub use preset::Preset;
 
 use super::Population;
 use super::availability::AvailabilityConfig;
+use super::forecast::{Forecast, ForecastConfig};
 use super::law::{FactorLaw, LinkParameter, PlainParameter, TimeLaw};
 use super::phase::Interruption;
 pub(crate) use build::check_durations;
@@ -83,6 +84,9 @@ describes_clients! {
         /// A population that is known by its name, instead of clients, groups, latency laws and device.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub preset: Option<Preset>,
+        /// Availability forecasts that policies may ask for; none if left out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub forecast: Option<ForecastConfig>,
     } {
         /// Groups of clients; ids count up through them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -293,6 +297,12 @@ impl PopulationConfig {
         self.group.iter_mut().for_each(|group| group.resolve_own_paths(base, data));
     }
 
+    /// What forecasts are like, where there are any.
+    fn forecast(&self) -> Result<Option<Forecast>, Complaint> {
+        let checked = self.forecast.as_ref().map(ForecastConfig::checked).transpose();
+        checked.map_err(|complaint| complaint.below("population.forecast"))
+    }
+
     /// Builds the clients of one seed.
     ///
     /// # Errors
@@ -303,7 +313,7 @@ impl PopulationConfig {
         for (path, group, count) in self.groups()? {
             builder.group(&path, &group, count)?;
         }
-        Ok(builder.finish())
+        Ok(builder.finish(self.forecast()?))
     }
 }
 

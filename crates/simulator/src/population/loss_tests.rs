@@ -123,6 +123,6 @@ fn a_job_that_takes_no_time_is_lost_as_it_begins() {
         interruption: Interruption::Pause,
         has_links: false,
     };
-    let mut rng = Streams::new(1).stream(Purpose::Dropout, 0, 0);
+    let mut rng = Streams::new(1).draw(Purpose::Dropout, 0, 0);
     assert_eq!(group.loss(&mut rng, &[Span::ZERO; 3]), Some((Phase::Download, Span::ZERO)));
 }

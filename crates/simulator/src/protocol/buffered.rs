@@ -10,6 +10,9 @@
 //! the current model (`"models"`, FedAsync; with `buffer = 1` and a server that averages with `lr = α`, the new model
 //! is `(1 − αs) w + αs w_k`). An update older than `max_staleness` is late: it is not used.
 //!
+//! A policy's weights are coefficients: with them, `Δ = Σ_k weight_k s(stale_k) δ_k`. All selections of a run have
+//! weights then, since updates of any of them may meet. A selection is never empty.
+//!
 //! A lost client counts as busy until `timeout` after dispatch, when the server stops waiting for it. A selection
 //! chooses one client: a policy's m is 1 and its t counts selections. A policy that asks clients first waits for their
 //! answers before each selection, while jobs go on.

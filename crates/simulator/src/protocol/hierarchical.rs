@@ -29,7 +29,9 @@
 //! over, the round under way is closed without a new model, and without a decision.
 //!
 //! The clients of a round are `cohort`, the same number for all edge servers, or `participation`, a share of each one's
-//! clients.
+//! clients; `most` is the largest round that a policy may choose. Weights that an edge server's policy gives are
+//! coefficients in its server's model. An empty selection, of a policy that declares it, is a round of the edge server
+//! that ends at once, or, of the cloud's policy, a round of the cloud. The cloud's policy gives no weights.
 //!
 //! # Example
 //! ```toml
@@ -84,6 +86,9 @@ pub struct HierarchicalConfig {
     /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub participation: Option<f64>,
+    /// Most clients that a policy may choose in a round of an edge server; if left out, as many as it asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<usize>,
     /// Rounds of an edge server in a round of the cloud.
     #[serde(default = "one")]
     pub edge_rounds: u32,
@@ -291,6 +296,11 @@ impl HierarchicalRule {
         self.edge.iter().map(|rule| rule.ask).max().unwrap_or(0)
     }
 
+    /// Most clients that a policy may choose in a round of an edge server.
+    pub fn largest(&self) -> usize {
+        self.edge.iter().map(|rule| rule.most).max().unwrap_or(0)
+    }
+
     /// The longest that a round of an edge server waits.
     pub fn cut(&self) -> Option<Span> {
         self.edge.first().and_then(|rule| rule.cut)
@@ -322,7 +332,7 @@ impl ProtocolSettings for Box<HierarchicalConfig> {
             .iter()
             .zip(self.cohorts(&members)?)
             .map(|(members, cohort)| {
-                SynchronousConfig { cohort, timeout: self.timeout, quorum: None }.rounds(members.len())
+                SynchronousConfig { cohort, most: self.most, timeout: self.timeout, quorum: None }.rounds(members.len())
             })
             .collect::<Result<_, _>>()?;
         let CloudRule { edges_per_round, policy, timeout, buffer } = match &self.cloud {

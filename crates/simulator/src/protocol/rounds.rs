@@ -13,12 +13,20 @@
 //! not count towards `take`, nor towards the `quorum`. A round that closes with fewer updates than its quorum is
 //! abandoned: the model stays as it was, and what was computed in it is wasted.
 //!
+//! *What policies decide.* A round has as many clients as the policy chooses: `cohort` (`ask`) is the usual size,
+//! `most` the largest. A policy that declares that its selection can be empty may hold a round without clients: it ends
+//! at once, without a new model, and is not abandoned; late updates that are there by then join the next round with
+//! clients. With `deadline_least` a policy may choose the deadline of each round, between that and `deadline`. Regret
+//! is defined for rounds of one size and deadline: `[regret]` is refused beside `most` and `deadline_least`.
+//!
 //! # Example
 //! ```toml
 //! [protocol.deadline]
 //! cohort = 10
 //! deadline = "2 min"
 //! quorum = 3
+//! most = 20
+//! deadline_least = "30 s"
 //! late = { carry = { staleness = { polynomial = { exponent = 0.5 } } } }
 //! ```
 
@@ -35,6 +43,9 @@ use serde::{Deserialize, Serialize};
 pub struct SynchronousConfig {
     /// Clients per round.
     pub cohort: usize,
+    /// Most clients that a policy may choose in a round; `cohort` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<usize>,
     /// The longest a round waits; needed where clients can be lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
@@ -49,6 +60,9 @@ pub struct SynchronousConfig {
 pub struct OverSelectionConfig {
     /// Clients asked per round.
     pub ask: usize,
+    /// Most clients that a policy may choose in a round; `ask` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<usize>,
     /// Updates waited for.
     pub take: usize,
     /// What becomes of updates that are not waited for.
@@ -68,8 +82,15 @@ pub struct OverSelectionConfig {
 pub struct DeadlineConfig {
     /// Clients per round.
     pub cohort: usize,
+    /// Most clients that a policy may choose in a round; `cohort` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<usize>,
     /// The round closes this long after it opened, or earlier if all have arrived.
     pub deadline: Duration,
+    /// The shortest deadline that a policy may choose for a round, `deadline` being the longest; if left out, none may
+    /// be chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_least: Option<Duration>,
     /// Whether the round lasts until the deadline even if all have arrived.
     #[serde(default)]
     pub full_window: bool,
@@ -101,10 +122,14 @@ pub enum LateConfig {
 pub struct RoundRule {
     /// Clients asked per round.
     pub ask: usize,
-    /// Updates waited for.
+    /// Most clients that a policy may choose in a round: `ask`, unless `most` says more.
+    pub most: usize,
+    /// Updates waited for, if so many clients are asked.
     pub take: usize,
     /// The longest a round waits.
     pub cut: Option<Span>,
+    /// The shortest that a policy may let a round wait in its place; none if it may not.
+    pub cut_least: Option<Span>,
     /// Whether the round always lasts until `cut`.
     pub full_window: bool,
     /// The fewest updates with which a round counts.
@@ -122,6 +147,16 @@ impl LateConfig {
     }
 }
 
+/// The largest round, of at least the usual size.
+fn largest(found: Option<usize>, usual: usize, clients: usize) -> Result<usize, Complaint> {
+    let most = found.unwrap_or(usual);
+    if (usual..=clients).contains(&most) {
+        return Ok(most);
+    }
+    let expected = format!("the usual size of a round ({usual}) and the number of clients ({clients})");
+    Err(Complaint::new("most", format!("found {most}; expected between {expected}")))
+}
+
 fn quorum(found: Option<usize>, take: usize) -> Result<usize, Complaint> {
     found.map_or(Ok(0), |quorum| within("quorum", quorum, take, "the updates waited for"))
 }
@@ -132,7 +167,9 @@ impl SynchronousConfig {
         let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
         let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
         let quorum = quorum(self.quorum, cohort)?;
-        Ok(RoundRule { ask: cohort, take: cohort, cut, full_window: false, quorum, carry: None })
+        let most = largest(self.most, cohort, clients)?;
+        let (ask, full_window, cut_least, carry) = (cohort, false, None, None);
+        Ok(RoundRule { ask, most, take: most, cut, cut_least, full_window, quorum, carry })
     }
 }
 
@@ -156,7 +193,8 @@ impl ProtocolSettings for OverSelectionConfig {
         let take = within("take", self.take, ask, "ask")?;
         let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
         let (quorum, carry) = (quorum(self.quorum, take)?, self.late.carry()?);
-        Ok(Rule::Rounds(RoundRule { ask, take, cut, full_window: false, quorum, carry }))
+        let most = largest(self.most, ask, clients)?;
+        Ok(Rule::Rounds(RoundRule { ask, most, take, cut, cut_least: None, full_window: false, quorum, carry }))
     }
 }
 
@@ -167,8 +205,16 @@ impl ProtocolSettings for DeadlineConfig {
 
     fn rule(&self, clients: usize) -> Result<Rule, Complaint> {
         let cohort = within("cohort", self.cohort, clients, "the number of clients")?;
-        let cut = Some(positive("deadline", self.deadline)?);
+        let most = largest(self.most, cohort, clients)?;
+        let cut = positive("deadline", self.deadline)?;
+        let cut_least = self.deadline_least.map(|least| positive("deadline_least", least)).transpose()?;
+        if let Some(least) = cut_least.filter(|&least| least > cut) {
+            let (least, longest) = (least.seconds(), cut.seconds());
+            let message = format!("found {least} s; expected at most the deadline, {longest} s");
+            return Err(Complaint::new("deadline_least", message));
+        }
         let (quorum, carry) = (quorum(self.quorum, cohort)?, self.late.carry()?);
-        Ok(Rule::Rounds(RoundRule { ask: cohort, take: cohort, cut, full_window: self.full_window, quorum, carry }))
+        let (ask, cut, full_window) = (cohort, Some(cut), self.full_window);
+        Ok(Rule::Rounds(RoundRule { ask, most, take: most, cut, cut_least, full_window, quorum, carry }))
     }
 }

@@ -6,24 +6,17 @@
 //! differing event can be named. The `timeline` chain holds everything but trained values, the `model` chain those.
 
 use fedgenie_core::record::{Record, Stream};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 
 /// A chain of hashes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub struct Chain {
     link: [u8; 32],
+    #[state(empty = "a chain is saved between rounds")]
     bytes: Vec<u8>,
     /// Where each record of the round ends in `bytes`.
+    #[state(empty = "a chain is saved between rounds")]
     ends: Vec<u32>,
-}
-
-/// Between rounds: the records of the round under way are no part of it.
-impl Stateful for Chain {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { link, bytes, ends } = self;
-        assert!(bytes.is_empty() && ends.is_empty(), "a chain is saved between rounds");
-        state.field(link);
-    }
 }
 
 impl Chain {
@@ -70,20 +63,12 @@ pub struct RoundMark {
 }
 
 /// Both chains of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub struct Digests {
     /// Events, selections, latencies, regret.
     pub timeline: Chain,
     /// Trained values.
     pub model: Chain,
-}
-
-impl Stateful for Digests {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { timeline, model } = self;
-        state.field(timeline);
-        state.field(model);
-    }
 }
 
 impl Digests {

@@ -9,7 +9,7 @@
 //! A few bytes and an empty dictionary per block: about 1 % of the packed size. Bytes are gathered before they are
 //! packed, as an encoder clears a window of its own at each write.
 
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use std::io::{self, Write};
 
@@ -21,10 +21,13 @@ const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff];
 
 /// Packs what is written to it into another writer. One that is dropped ends its file, so that what a run that failed
 /// has written can be read.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
+#[state(check = Self::is_sound)]
 pub(super) struct Packed<W: Write> {
     /// None once the file has ended.
+    #[state(skip = "the file itself")]
     out: Option<W>,
+    #[state(skip = "each block is packed by itself")]
     encoder: Compress,
     /// What is not deflated yet; shorter than [`BLOCK`].
     block: Vec<u8>,
@@ -32,6 +35,7 @@ pub(super) struct Packed<W: Write> {
     checksum: u32,
     /// Bytes of what is.
     length: u64,
+    #[state(skip = "a buffer of one block")]
     packed: Vec<u8>,
 }
 
@@ -114,20 +118,16 @@ impl<W: Write> Write for Packed<W> {
     }
 }
 
-/// Of the file, what is packed is the writer's.
-impl<W: Write> Stateful for Packed<W> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { out: _, encoder: _, block, checksum, length, packed: _ } = self;
-        state.field(block);
-        state.field(checksum);
-        state.field(length);
-        state.require(block.len() < BLOCK);
+impl<W: Write> Packed<W> {
+    const fn is_sound(&self) -> bool {
+        self.block.len() < BLOCK
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fedgenie_core::state::State;
     use flate2::read::{GzDecoder, GzEncoder};
     use std::io::Read;
 

@@ -31,18 +31,10 @@ impl Write for Counted {
 }
 
 /// Length and BLAKE3 of a file, or of its first part.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Stateful)]
 struct Extent {
     bytes: u64,
     digest: [u8; 32],
-}
-
-impl Stateful for Extent {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { bytes, digest } = self;
-        state.field(bytes);
-        state.field(digest);
-    }
 }
 
 impl RecordFile {

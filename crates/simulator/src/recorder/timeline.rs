@@ -19,7 +19,7 @@
 use super::packed::Packed;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::record::{Outcome, Phase, Record};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::VirtualTime;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ const EDGES: u32 = 2;
 const CLIENTS: u32 = 3;
 
 /// A job that is drawn.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stateful)]
 struct Open {
     round: u32,
     /// The edge server whose job it is.
@@ -42,21 +42,11 @@ struct Open {
     late: Option<VirtualTime>,
 }
 
-impl Stateful for Open {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { round, edge, phase, since, late } = self;
-        state.field(round);
-        state.field(edge);
-        state.field(phase);
-        state.field(since);
-        state.field(late);
-    }
-}
-
 /// Writes a timeline.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 pub struct Timeline<W: Write> {
     out: Packed<W>,
+    #[state(skip = "from the scenario")]
     rounds: RangeInclusive<u32>,
     current: u32,
     clock: VirtualTime,
@@ -307,21 +297,6 @@ impl<W: Write> Timeline<W> {
         open.into_iter().try_for_each(|client| self.cut(client))?;
         self.out.write_all(b"\n]}\n")?;
         self.out.finish()
-    }
-}
-
-impl<W: Write> Stateful for Timeline<W> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { out, rounds: _, current, clock, has_events, named, jobs, opened, edges, deadline } = self;
-        state.field(out);
-        state.field(current);
-        state.field(clock);
-        state.field(has_events);
-        state.field(named);
-        state.field(jobs);
-        state.field(opened);
-        state.field(edges);
-        state.field(deadline);
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::RunError;
 use fedgenie_core::record::Phase;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, TotalTime};
 use std::ops::AddAssign;
 
 /// Totals of a run so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stateful)]
 pub struct Accounts {
     /// Rounds closed.
     pub rounds: u64,
@@ -37,7 +37,7 @@ pub struct Accounts {
 }
 
 /// What a job has cost so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stateful)]
 pub(super) struct Cost {
     /// Time spent computing.
     pub compute: TotalTime,
@@ -45,42 +45,6 @@ pub(super) struct Cost {
     pub down_bytes: u64,
     /// Bytes to the server.
     pub up_bytes: u64,
-}
-
-impl Stateful for Cost {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { compute, down_bytes, up_bytes } = self;
-        state.field(compute);
-        state.field(down_bytes);
-        state.field(up_bytes);
-    }
-}
-
-impl Stateful for Accounts {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            rounds,
-            dispatched,
-            arrived,
-            down_bytes,
-            up_bytes,
-            edge_down_bytes,
-            edge_up_bytes,
-            compute,
-            probe_compute,
-            wasted_compute,
-            wasted_down_bytes,
-            wasted_up_bytes,
-        } = self;
-        for count in [rounds, dispatched, arrived, down_bytes, up_bytes, edge_down_bytes, edge_up_bytes] {
-            state.field(count);
-        }
-        state.field(compute);
-        state.field(probe_compute);
-        state.field(wasted_compute);
-        state.field(wasted_down_bytes);
-        state.field(wasted_up_bytes);
-    }
 }
 
 /// What clients do for a server outside jobs: answers to a probe, an evaluation.

@@ -17,7 +17,7 @@ use super::jobs::Job;
 use super::{Accounts, RunError};
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::record::{Phase, Record};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, TotalTime, VirtualTime};
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ const RECENT: usize = 12;
 const NO_ACCOUNT: u32 = u32::MAX;
 
 /// What one client has moved and computed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stateful)]
 struct ClientAccount {
     down_bytes: u64,
     up_bytes: u64,
@@ -35,11 +35,14 @@ struct ClientAccount {
 }
 
 /// The checks of one run.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
+#[state(check = Self::is_sound)]
 pub(super) struct Audit {
     clock: VirtualTime,
+    #[state(skip = "read by messages alone")]
     recent: VecDeque<Record<'static>>,
     /// The index of each client's account; clients without a job have none.
+    #[state(each)]
     account_of: Vec<u32>,
     clients: Vec<ClientAccount>,
     settled: u64,
@@ -47,26 +50,10 @@ pub(super) struct Audit {
     probed: Cost,
 }
 
-impl Stateful for ClientAccount {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { down_bytes, up_bytes, compute } = self;
-        state.field(down_bytes);
-        state.field(up_bytes);
-        state.field(compute);
-    }
-}
-
-/// All but the recent records, which only messages have.
-impl Stateful for Audit {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { clock, recent: _, account_of, clients, settled, probed } = self;
-        state.field(clock);
-        state.fields(account_of);
-        state.field(clients);
-        state.field(settled);
-        state.field(probed);
-        let known = clients.len();
-        state.require(account_of.iter().all(|&index| index == NO_ACCOUNT || (index as usize) < known));
+impl Audit {
+    /// Whether the accounts of what was loaded are there.
+    fn is_sound(&self) -> bool {
+        self.account_of.iter().all(|&index| index == NO_ACCOUNT || (index as usize) < self.clients.len())
     }
 }
 
@@ -212,7 +199,7 @@ impl Audit {
 mod tests {
     use super::*;
     use crate::population::JobDraw;
-    use crate::run::jobs::Names;
+    use crate::run::jobs::{Names, Terms};
     use fedgenie_core::id::{JobNumber, Turn};
 
     fn said(result: Result<(), RunError>) -> String {
@@ -225,7 +212,13 @@ mod tests {
     /// A job of 1 + 10 + 1 ns that was delivered at 15 after a pause of 3, with 100 bytes each way.
     fn delivered() -> Job {
         let draw = JobDraw { phases: [Span(1), Span(10), Span(1)], loss: None };
-        let names = Names { client: ClientId(2), turn: Turn(1), round: Round(1), number: JobNumber(1) };
+        let names = Names {
+            client: ClientId(2),
+            turn: Turn(1),
+            round: Round(1),
+            number: JobNumber(1),
+            terms: Terms::default(),
+        };
         let mut job = Job::new(names, [100; 2], draw, VirtualTime(0));
         job.active = draw.phases;
         (job.paused, job.bytes, job.arrived_at) = (Span(3), (100, 100), Some(VirtualTime(15)));

@@ -3,12 +3,13 @@
 use super::RunError;
 use super::engine::{Engine, Event, THE_SERVER, Timer};
 use super::hindsight::{HindsightMeter, Window};
-use super::jobs::{JobId, Names};
+use super::jobs::{JobId, Names, Terms};
 use super::learning::{Intake, Work};
 use super::probe::{Answered, Asked, Asking, Pending, carry_out, price};
-use super::question::{Asker, Question, SelectionStreams, view};
+use super::question::{Asker, Question, SelectionStreams, forecaster, view};
 use super::server::{Closing, RoundUnderWay, Server, Told, numbered};
-use crate::policy::{Feedback, JobReport, Policy, Waited};
+use crate::policy::{Feedback, JobReport, Policy, Selection, Waited};
+use crate::population::Forecaster;
 use crate::protocol::BufferedRule;
 use crate::recorder::RoundJobs;
 use crate::world::World;
@@ -35,7 +36,9 @@ pub(super) struct Buffered<'w> {
     buffer: Vec<JobId>,
     /// Jobs that ended without an update since one was last taken.
     without_update: u32,
-    choice: Vec<ClientId>,
+    choice: Selection,
+    /// What answers the policy's questions about availability, if it asks any.
+    forecaster: Option<Forecaster<'w>>,
     /// The selection that waits for answers.
     asked: Option<Pending>,
     /// The budget did not pay for a selection: there are no more.
@@ -48,6 +51,7 @@ pub(super) struct Buffered<'w> {
 
 impl<'w> Buffered<'w> {
     pub fn new(world: &'w World, rule: &'w BufferedRule, policy: Box<dyn Policy>) -> Self {
+        let forecaster = forecaster(world, &*policy, None);
         Self {
             rule,
             policy,
@@ -56,7 +60,8 @@ impl<'w> Buffered<'w> {
             numbers: vec![JobNumber(0); world.population.len()],
             buffer: Vec::new(),
             without_update: 0,
-            choice: Vec::new(),
+            choice: Selection::default(),
+            forecaster,
             asked: None,
             is_out: false,
             jobs: RoundJobs::default(),
@@ -75,6 +80,7 @@ impl<'w> Buffered<'w> {
             buffer,
             without_update,
             choice: _,
+            forecaster: _,
             asked,
             is_out,
             jobs: _,
@@ -173,8 +179,8 @@ impl<'w> Buffered<'w> {
             self.judge(engine, server, client)?;
             let number = &mut self.numbers[client.index()];
             number.0 += 1;
-            let (turn, round, number) = (self.turn, server.round(), *number);
-            let id = engine.prepare(Names { client, turn, round, number })?;
+            let (turn, round, number, terms) = (self.turn, server.round(), *number, Terms::of(&self.choice, 0));
+            let id = engine.prepare(Names { client, turn, round, number, terms })?;
             let sent = server.learning.as_ref().map(|learning| learning.sent(0, client));
             engine.begin(id, sent, self.rule.concurrency + self.buffer.len())?;
             self.at_work += 1;
@@ -188,6 +194,7 @@ impl<'w> Buffered<'w> {
 
     fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
         Question {
+            world: engine.world,
             label: &server.label,
             asker: Asker::Server,
             turn: self.turn,
@@ -195,7 +202,10 @@ impl<'w> Buffered<'w> {
             now: engine.now(),
             least: 1,
             cohort: 1,
+            most: 1,
             take: 1,
+            bounds: engine.world.bounds_of_one(self.rule),
+            has_rounds: false,
             candidates: engine.candidates(THE_SERVER),
             explain: server.settings.explain,
         }
@@ -222,16 +232,19 @@ impl<'w> Buffered<'w> {
         }
         let Pending { mut streams, answered, .. } = pending;
         let trained = answered.trained(&*self.policy);
-        let view = answered.view(view(world, &server.counts, &*self.policy), &trained);
         let question = self.question(engine, server);
+        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(time));
+        let view = view(world, &server.counts, &*self.policy, question.bounds, forecaster);
+        let view = answered.view(view, &trained);
         let offer = question.offer();
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.choice)?;
+        question.check_alike(&engine.jobs, &self.choice)?;
         server.offers.add(offer);
         server.explanations.extend(explained.map(|object| numbered(object, self.turn, None)));
         let selected = &self.choice;
         engine.note(&Record::Selected { round: server.round(), time, selected })?;
         server.count(world, selected);
-        self.jobs.selected.extend(selected);
+        self.jobs.select(selected);
         Ok(Some(selected[0]))
     }
 
@@ -277,8 +290,9 @@ impl<'w> Buffered<'w> {
         self.turn = self.turn.next();
         let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
         let question = self.question(engine, server);
-        let probe =
-            self.policy.probe(&question.request(), &view(world, &server.counts, &*self.policy), &mut streams.policy);
+        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
+        let view = view(world, &server.counts, &*self.policy, question.bounds, forecaster);
+        let probe = question.probe(&mut *self.policy, &view, &mut streams)?;
         let asked = price(engine, server, self.turn, &probe);
         if !self.is_payable(engine, asked) {
             self.give_up(engine, server, asked)?;

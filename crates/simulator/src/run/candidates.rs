@@ -31,7 +31,8 @@ pub(super) struct Scopes<'w> {
 impl<'w> Scopes<'w> {
     pub fn new(world: &'w World) -> Self {
         let clients = world.population.len();
-        let can_be_chosen = |client: &ClientId| world.task.as_ref().is_none_or(|task| task.is_candidate(*client));
+        let can_be_chosen =
+            |client: &ClientId| world.task.as_ref().is_none_or(|task| task.describe().is_candidate(*client));
         let scope = |members: Cow<'w, [ClientId]>| {
             let members = match members.iter().all(can_be_chosen) {
                 true => members,
@@ -93,7 +94,7 @@ impl<'w> Scopes<'w> {
 mod tests {
     use crate::recorder::NoSink;
     use crate::run::engine::{Engine, Event, Timer};
-    use crate::run::jobs::Names;
+    use crate::run::jobs::{Names, Terms};
     use crate::run::tests;
     use crate::world::World;
     use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
@@ -111,7 +112,13 @@ mod tests {
     }
 
     fn first_job(client: u32) -> Names {
-        Names { client: ClientId(client), turn: Turn(1), round: Round(1), number: JobNumber(1) }
+        Names {
+            client: ClientId(client),
+            turn: Turn(1),
+            round: Round(1),
+            number: JobNumber(1),
+            terms: Terms::default(),
+        }
     }
 
     fn listed(engine: &Engine<'_>, server: u32) -> Vec<u32> {

@@ -2,12 +2,13 @@
 //! nothing had happened.
 //!
 //! What follows from the scenario and the seed is not saved: streams, populations, draws of jobs under way, lists of
-//! candidates. What is saved is named struct by struct, where the fields are.
+//! candidates.
 
 use super::hierarchy::Between;
 use super::learning::Sent;
 use super::{Protocol, Run};
 use fedgenie_core::state::{State, StateError, Stateful};
+use fedgenie_learning::algorithm::JobMemory;
 use std::io;
 use std::sync::Arc;
 
@@ -55,11 +56,14 @@ impl Shared {
         let mut is_some = sent.is_some();
         state.field(&mut is_some);
         if state.is_loading() {
-            *sent = is_some.then(|| Sent { model: Arc::from([]), private: None, cluster: 0 });
+            let memory = JobMemory::default();
+            *sent = is_some.then(|| Sent { model: Arc::from([]), private: None, memory, cluster: 0 });
         }
-        if let Some(Sent { model, private, cluster }) = sent {
+        if let Some(Sent { model, private, memory: JobMemory { server, client }, cluster }) = sent {
             self.exchange(model, state);
             state.field(private);
+            self.exchange_option(server, state);
+            state.field(client);
             state.field(cluster);
         }
     }
@@ -72,7 +76,7 @@ impl Stateful for Run<'_> {
         server.exchange(state, &mut models);
         engine.exchange(state, &mut models);
         match protocol {
-            Protocol::Rounds(rounds) => rounds.exchange(state),
+            Protocol::Rounds(rounds) => state.field(rounds),
             Protocol::Buffered(buffered) => buffered.exchange(engine.world, state),
             Protocol::Hierarchy(hierarchy) => {
                 let (world, learning, jobs) = (engine.world, server.learning.as_ref(), &engine.jobs);

@@ -11,7 +11,7 @@ use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use fedgenie_core::math::sum::CompensatedSum;
 use fedgenie_core::oracle::assignment::missed;
 use fedgenie_core::rng::Purpose;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -20,11 +20,16 @@ use std::collections::BTreeMap;
 const ENTITY: u32 = u32::MAX - 1;
 
 /// Who decides, and who belongs where.
+#[derive(Stateful)]
+#[state(check = Self::is_sound)]
 pub(super) struct ClusterDecision {
     policy: Box<dyn ClusterPolicy>,
+    #[state(skip = "from the scenario")]
     count: u32,
+    #[state(skip = "from the scenario")]
     on: LossesOn,
     /// Whether comparing losses costs traffic and time.
+    #[state(skip = "from the scenario")]
     charge: bool,
     /// When models can leave for edge servers: the losses for the assignment have come back.
     ready: VirtualTime,
@@ -33,23 +38,10 @@ pub(super) struct ClusterDecision {
     regret: Option<CompensatedSum>,
 }
 
-impl Stateful for ClusterDecision {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            policy,
-            count,
-            on: _,
-            charge: _,
-            ready,
-            state: ClusterState { assignment, reassignments, reassign: _ },
-            regret,
-        } = self;
-        state.field(&mut **policy);
-        state.fields(assignment);
-        state.field(reassignments);
-        state.field(regret);
-        state.field(ready);
-        state.require(assignment.iter().all(|cluster| *cluster < *count));
+impl ClusterDecision {
+    /// Whether the clusters of what was loaded are there.
+    fn is_sound(&self) -> bool {
+        self.state.assignment.iter().all(|cluster| *cluster < self.count)
     }
 }
 

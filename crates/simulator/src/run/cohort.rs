@@ -2,40 +2,31 @@
 
 use super::RunError;
 use super::engine::Engine;
-use super::jobs::JobId;
-use super::jobs::Names;
+use super::jobs::{JobId, Names, Terms};
 use super::learning::Sent;
-use crate::policy::{Feedback, Policy, Waited};
+use crate::policy::{Feedback, Policy, Selection, Waited};
 use crate::recorder::RoundJobs;
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 
 /// A selection and its jobs.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Stateful)]
 pub(super) struct Cohort {
-    /// The selected clients, in dispatch order.
-    pub selection: Vec<ClientId>,
+    /// The selected clients, in dispatch order, and their terms.
+    pub selection: Selection,
     /// Their jobs.
     pub jobs: Vec<JobId>,
     /// Jobs whose update arrived, in order of arrival.
     pub arrived: Vec<JobId>,
 }
 
-impl Stateful for Cohort {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { selection, jobs, arrived } = self;
-        state.field(selection);
-        state.field(jobs);
-        state.field(arrived);
-    }
-}
-
 impl Cohort {
     /// Draws the jobs of the selection, which have the number of the turn.
     pub fn prepare(&mut self, engine: &mut Engine<'_>, round: Round, turn: Turn) -> Result<(), RunError> {
-        for &client in &self.selection {
-            self.jobs.push(engine.prepare(Names { client, turn, round, number: JobNumber::from(turn) })?);
+        for (place, &client) in self.selection.iter().enumerate() {
+            let (number, terms) = (JobNumber::from(turn), Terms::of(&self.selection, place));
+            self.jobs.push(engine.prepare(Names { client, turn, round, number, terms })?);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::accounts::Cost;
 use super::audit::Audit;
 use super::candidates::Scopes;
 use super::checkpoint::Shared;
-use super::jobs::{Job, JobId, Jobs, Names};
+use super::jobs::{Job, JobId, Jobs, Names, Terms};
 use super::learning::Sent;
 use super::{Accounts, RunError};
 use crate::policy::{Busy, Candidates};
@@ -36,7 +36,7 @@ const LATEST: VirtualTime = VirtualTime(CLOCK_SECONDS * 1_000_000_000);
 pub(super) const THE_SERVER: EdgeId = EdgeId(0);
 
 /// What the kernel schedules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stateful)]
 enum Scheduled {
     PhaseEnded(JobId),
     Lost(JobId, DropReason),
@@ -50,34 +50,8 @@ impl Default for Scheduled {
     }
 }
 
-impl Stateful for Scheduled {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let mut kind = match self {
-            Self::PhaseEnded(_) => 0,
-            Self::Lost(..) => 1,
-            Self::Travelled(_) => 2,
-        };
-        state.choice(&mut kind, &[0_u8, 1, 2]);
-        if state.is_loading() {
-            *self = match kind {
-                0 => Self::PhaseEnded(JobId::default()),
-                1 => Self::Lost(JobId::default(), DropReason::default()),
-                _ => Self::default(),
-            };
-        }
-        match self {
-            Self::PhaseEnded(id) => state.field(id),
-            Self::Lost(id, reason) => {
-                state.field(id);
-                state.field(reason);
-            }
-            Self::Travelled(edge) => state.field(edge),
-        }
-    }
-}
-
 /// What a protocol waits for beside its jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Stateful)]
 pub(super) enum Timer {
     /// The round has to close; of an edge server, where there are any.
     Boundary(EdgeId),
@@ -90,33 +64,6 @@ pub(super) enum Timer {
     /// The cloud stops waiting.
     #[default]
     Cloud,
-}
-
-impl Stateful for Timer {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let mut kind = match self {
-            Self::Boundary(_) => 0,
-            Self::Probe(_) => 1,
-            Self::Wake(_) => 2,
-            Self::Patience(_) => 3,
-            Self::Cloud => 4,
-        };
-        state.choice(&mut kind, &[0_u8, 1, 2, 3, 4]);
-        if state.is_loading() {
-            *self = match kind {
-                0 => Self::Boundary(THE_SERVER),
-                1 => Self::Probe(THE_SERVER),
-                2 => Self::Wake(THE_SERVER),
-                3 => Self::Patience(JobId::default()),
-                _ => Self::Cloud,
-            };
-        }
-        match self {
-            Self::Boundary(edge) | Self::Probe(edge) | Self::Wake(edge) => state.field(edge),
-            Self::Patience(id) => state.field(id),
-            Self::Cloud => {}
-        }
-    }
 }
 
 /// What a protocol sees of the course of time.
@@ -174,9 +121,9 @@ impl<'w> Engine<'w> {
             self;
         state.field(digests);
         state.field(accounts);
-        let drawn = |Names { client, number, .. }: Names| {
+        let drawn = |Names { client, number, terms: Terms { epochs, .. }, .. }: Names| {
             let is_there = client.index() < world.population.len();
-            is_there.then(|| job_of(world, Purpose::Latency, client, number).ok()).flatten()
+            is_there.then(|| job_of(world, Purpose::Latency, (client, number), epochs).ok()).flatten()
         };
         jobs.exchange(state, models, drawn);
         state.field(audit);
@@ -226,19 +173,20 @@ impl<'w> Engine<'w> {
         self.world.population.draw(&self.world.streams, purpose, client, number, [1.0; 2])
     }
 
-    /// The random part of a job, and the bytes that it moves down and up.
+    /// The random part of a job of the usual work, and the bytes that it moves down and up.
     pub fn job(
         &self,
         purpose: Purpose,
         client: ClientId,
         number: JobNumber,
     ) -> Result<(JobDraw, [u64; 2]), LatencyError> {
-        job_of(self.world, purpose, client, number)
+        job_of(self.world, purpose, (client, number), None)
     }
 
     /// A job that has not begun.
     pub fn prepare(&mut self, names: Names) -> Result<JobId, RunError> {
-        let (draw, transfer) = self.job(Purpose::Latency, names.client, names.number)?;
+        let Names { client, number, terms: Terms { epochs, .. }, .. } = names;
+        let (draw, transfer) = job_of(self.world, Purpose::Latency, (client, number), epochs)?;
         let mut job = Job::new(names, transfer, draw, self.now());
         job.brings = self.brings[self.server_of(names.client).index()];
         Ok(self.jobs.add(job))
@@ -368,8 +316,13 @@ impl<'w> Engine<'w> {
 
     /// Checks that nothing is pending but one event for each of so many jobs.
     pub fn check_pending(&self, jobs: usize) -> Result<(), RunError> {
+        self.check_pending_of(jobs, 0)
+    }
+
+    /// As [`Engine::check_pending`], where so many other jobs have arrived and are not settled.
+    pub fn check_pending_of(&self, jobs: usize, arrived: usize) -> Result<(), RunError> {
         self.audit.pending(self.kernel.pending(), jobs)?;
-        self.check_jobs(jobs)
+        self.audit.busy(self.busy.count(), self.jobs.live() - arrived, jobs)
     }
 
     /// Ends the run: the cost of jobs under way is wasted.
@@ -397,18 +350,19 @@ impl<'w> Engine<'w> {
     }
 }
 
-/// See [`Engine::job`].
+/// The random part of a job of so many epochs, or of the usual work, and the bytes that it moves down and up.
 fn job_of(
     world: &World,
     purpose: Purpose,
-    client: ClientId,
-    number: JobNumber,
+    (client, number): (ClientId, JobNumber),
+    epochs: Option<u32>,
 ) -> Result<(JobDraw, [u64; 2]), LatencyError> {
     let World { population, streams, training, .. } = world;
-    let transfer = world.transfer(client, number);
+    let transfer = world.transfer(client, number, epochs);
     let shares = match world.one_price() {
-        Some(_) => [1.0; 2],
-        None => transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64),
+        Some(_) if !training.algorithm.sends_more() => [1.0; 2],
+        _ => transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64),
     };
-    Ok((population.draw(streams, purpose, client, number, shares)?, transfer))
+    let work = training.share_of(epochs);
+    Ok((population.draw_work(streams, purpose, (client, number), shares, work)?, transfer))
 }

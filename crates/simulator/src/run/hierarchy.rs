@@ -12,7 +12,7 @@ use super::engine::{Engine, Event, Timer};
 use super::learning::{EdgeModel, Intake, Learning, ServerScope};
 use super::question::{Asker, Explained, Question, SelectionStreams};
 use super::server::{CLOUD, Closing, RoundUnderWay, Server, Told, numbered};
-use crate::policy::{Candidates, Feedback, JobReport, Policy, ServerView, Waited};
+use crate::policy::{Bounds, Candidates, Feedback, JobReport, Policy, Selection, ServerView, Waited};
 use crate::protocol::HierarchicalRule;
 use crate::recorder::{ClusterState, RoundJobs};
 use crate::world::World;
@@ -41,7 +41,7 @@ pub(super) struct Hierarchy<'w> {
     buffer: Vec<Arrival>,
 
     // Of the cloud's round under way.
-    chosen: Vec<ClientId>,
+    chosen: Selection,
     /// Edge servers whose model arrived, and when since the round opened.
     returned: Vec<(EdgeId, Span)>,
     jobs: RoundJobs,
@@ -53,6 +53,8 @@ struct Cloud {
     policy: Option<Box<dyn Policy>>,
     /// The policy's last selection: one in each round.
     turn: Turn,
+    /// The longest that a round waits.
+    timeout: Option<Span>,
     edges: Vec<ClientId>,
     sizes: Vec<u32>,
     shares: Vec<f64>,
@@ -91,6 +93,7 @@ impl<'w> Hierarchy<'w> {
             cloud: Cloud {
                 policy: cloud,
                 turn: Turn(0),
+                timeout: rule.cloud_timeout,
                 edges: (0..edges).map(ClientId::from_index).collect(),
                 sizes: rule.members.iter().map(size).collect(),
                 shares: edge_shares,
@@ -98,7 +101,7 @@ impl<'w> Hierarchy<'w> {
             },
             clusters: world.protocol.clusters.as_ref().map(ClusterDecision::new),
             buffer: Vec::new(),
-            chosen: Vec::new(),
+            chosen: Selection::default(),
             returned: Vec::new(),
             jobs: RoundJobs::default(),
         }
@@ -109,7 +112,7 @@ impl<'w> Hierarchy<'w> {
         let Self { rule: _, edges, shares: _, cloud, clusters, buffer, chosen: _, returned: _, jobs: _ } = self;
         assert!(buffer.is_empty(), "a round has taken in what arrived");
         edges.iter_mut().for_each(|edge| edge.exchange(at, state));
-        let Cloud { policy, turn, edges: _, sizes: _, shares: _, counts } = cloud;
+        let Cloud { policy, turn, timeout: _, edges: _, sizes: _, shares: _, counts } = cloud;
         policy.iter_mut().for_each(|policy| state.field(&mut **policy));
         state.field(turn);
         state.fields(counts);
@@ -277,8 +280,15 @@ impl<'w> Hierarchy<'w> {
         }
     }
 
+    /// Opens the next round of an edge server, after those without clients, which close at once.
     fn open_edge(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>, edge: EdgeId) -> Result<(), RunError> {
-        self.edges[edge.index()].open(engine, server, &self.shares, &mut self.jobs)
+        let edge = &mut self.edges[edge.index()];
+        while edge.open(engine, server, &self.shares, &mut self.jobs)? {
+            if !edge.close(engine, server, &mut self.jobs)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Closes a round of an edge server, which opens its next one or sends its model.
@@ -303,7 +313,7 @@ impl<'w> Hierarchy<'w> {
         server: &mut Server<'w>,
         round: RoundUnderWay,
     ) -> Result<(), RunError> {
-        for edge in &self.chosen {
+        for edge in self.chosen.iter() {
             self.edges[edge.index()].call_off(engine, &mut self.jobs)?;
         }
         let mut models = Vec::new();
@@ -355,17 +365,35 @@ impl Cloud {
         world: &World,
         (round, now, explain): (Round, VirtualTime, bool),
         cohort: usize,
-        chosen: &mut Vec<ClientId>,
+        chosen: &mut Selection,
     ) -> Result<Explained, RunError> {
         let Some(policy) = &mut self.policy else {
-            chosen.clone_from(&self.edges);
+            chosen.clear();
+            chosen.extend(&self.edges);
             return Ok(None);
         };
         let candidates = Candidates::from(&*self.edges);
         self.turn = self.turn.next();
         let (asker, turn) = (Asker::Cloud, self.turn);
-        let question =
-            Question { label: "", asker, turn, round, now, least: 1, cohort, take: cohort, candidates, explain };
+        let bounds = Bounds { deadline: self.timeout, ..Bounds::of_size(cohort) };
+        let (label, least, take, most, has_rounds) = ("", 1, cohort, cohort, true);
+        let question = Question {
+            world,
+            label,
+            asker,
+            turn,
+            round,
+            now,
+            least,
+            cohort,
+            most,
+            take,
+            bounds,
+            candidates,
+            has_rounds,
+            explain,
+        };
+        let declared = policy.capabilities();
         let view = ServerView {
             data_sizes: &self.sizes,
             shares: &self.shares,
@@ -376,6 +404,9 @@ impl Cloud {
             gains: None,
             genie: None,
             foreseen: None,
+            layout: world.task.as_ref().filter(|_| declared.layout).map(|task| task.layout()),
+            bounds: declared.bounds.then_some(bounds),
+            forecaster: None,
         };
         let explained =
             question.ask_at_once(&mut **policy, &view, SelectionStreams::new(world, asker, turn), chosen)?;
@@ -412,7 +443,7 @@ fn report(
 /// How long the model travels down and up in a round of the cloud.
 fn link(world: &World, edge: EdgeId, round: Round) -> Result<[Span; 2], RunError> {
     let Some(laws) = world.protocol.edge_links.get(edge.index()) else { return Ok([Span::ZERO; 2]) };
-    let mut rng = world.streams.stream(Purpose::EdgeLink, edge.0, round.0);
+    let mut rng = world.streams.draw(Purpose::EdgeLink, edge.0, round.0);
     let mut spans = [Span::ZERO; 2];
     for (span, (law, way)) in spans.iter_mut().zip(laws.iter().zip(["from", "to"])) {
         let failed = |source| RunError::EdgeLink { edge, round, way, source };

@@ -125,26 +125,23 @@ pub(super) struct Found {
 }
 
 /// The meter of one server of a run.
+#[derive(Stateful)]
 pub(super) struct HindsightMeter<'w> {
+    #[state(skip = "from the scenario")]
     hindsight: &'w Hindsight,
+    #[state(skip = "from the scenario")]
     window: Window,
     utility: Utility,
     pub regret: HindsightRegret,
     /// Buffers of the models of the clients that were not chosen.
+    #[state(skip = "a buffer of one round")]
     updates: Vec<Update>,
     /// `S_i` of the candidates of the last round.
+    #[state(skip = "read before the next round is judged")]
     pub utilities: Vec<f64>,
     /// The best set of the selection under way, where the policy was told of it.
+    #[state(skip = "of the selection under way")]
     foreseen: Option<Foreseen>,
-}
-
-/// What it remembers and has added up.
-impl Stateful for HindsightMeter<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { hindsight: _, window: _, utility, regret, updates: _, utilities: _, foreseen: _ } = self;
-        state.field(utility);
-        state.field(regret);
-    }
 }
 
 impl<'w> HindsightMeter<'w> {

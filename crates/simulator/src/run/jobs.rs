@@ -3,7 +3,7 @@
 use super::accounts::Cost;
 use super::checkpoint::Shared;
 use super::learning::Sent;
-use crate::policy::{JobReport, Waited};
+use crate::policy::{JobReport, Selection, Waited};
 use crate::population::JobDraw;
 use crate::recorder::DroppedJob;
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
@@ -14,17 +14,27 @@ use fedgenie_core::time::{Span, VirtualTime};
 use std::ops::{Index, IndexMut};
 
 /// The slot of a job in [`Jobs`]; reused once the job is removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Stateful)]
 pub(super) struct JobId(u32);
 
-impl Stateful for JobId {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.0);
+/// What a policy decided of one job; none of what it left to the scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Stateful)]
+pub(super) struct Terms {
+    /// The coefficient of the client's change.
+    pub weight: Option<f64>,
+    /// Epochs of its training.
+    pub epochs: Option<u32>,
+}
+
+impl Terms {
+    /// The terms of the client at a place of a selection.
+    pub fn of(selection: &Selection, place: usize) -> Self {
+        Self { weight: selection.weights.get(place).copied(), epochs: selection.work.get(place).copied() }
     }
 }
 
-/// What a job is called by: its client, and the numbers of those that have to do with it.
-#[derive(Clone, Copy, Debug, Default)]
+/// A job's identity, and the terms that its draws depend on.
+#[derive(Clone, Copy, Debug, Default, Stateful)]
 pub(super) struct Names {
     pub client: ClientId,
     /// The selection of the client's policy that it belongs to.
@@ -33,16 +43,7 @@ pub(super) struct Names {
     pub round: Round,
     /// What its draws belong to, beside the client.
     pub number: JobNumber,
-}
-
-impl Stateful for Names {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { client, turn, round, number } = self;
-        state.field(client);
-        state.field(turn);
-        state.field(round);
-        state.field(number);
-    }
+    pub terms: Terms,
 }
 
 /// One client's job.
@@ -55,6 +56,7 @@ pub(super) struct Job {
     pub round: Round,
     /// What its draws belong to, beside the client.
     pub number: JobNumber,
+    pub terms: Terms,
     /// Bytes that it moves down and up.
     pub transfer: [u64; 2],
     /// Bytes of the numbers that its update brings beside itself, which travel in no time.
@@ -86,12 +88,13 @@ pub(super) struct Job {
 
 impl Job {
     pub const fn new(names: Names, transfer: [u64; 2], draw: JobDraw, now: VirtualTime) -> Self {
-        let Names { client, turn, round, number } = names;
+        let Names { client, turn, round, number, terms } = names;
         Self {
             client,
             turn,
             round,
             number,
+            terms,
             transfer,
             brings: 0,
             draw,
@@ -118,6 +121,7 @@ impl Job {
             turn: _,
             round: _,
             number: _,
+            terms: _,
             transfer: _,
             brings,
             draw: _,
@@ -208,11 +212,14 @@ impl Job {
 pub(super) struct Jobs {
     slots: Vec<Option<Job>>,
     free: Vec<u32>,
+    /// How many of them have weights.
+    weighed: usize,
 }
 
 impl Jobs {
     #[inline]
     pub fn add(&mut self, job: Job) -> JobId {
+        self.weighed += usize::from(job.terms.weight.is_some());
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
@@ -223,6 +230,7 @@ impl Jobs {
 
     /// Forgets a job, where it stands: jobs are large, and moving one costs more than its last checks.
     pub fn remove(&mut self, id: JobId) {
+        self.weighed -= usize::from(self[id].terms.weight.is_some());
         self.free.push(id.0);
         self.slots[id.0 as usize] = None;
     }
@@ -234,7 +242,7 @@ impl Jobs {
         models: &mut Shared,
         drawn: impl Fn(Names) -> Option<(JobDraw, [u64; 2])>,
     ) {
-        let Self { slots, free } = self;
+        let Self { slots, free, weighed } = self;
         state.field(free);
         let count = state.length(slots.len());
         if state.is_loading() {
@@ -247,6 +255,7 @@ impl Jobs {
                 turn: job.turn,
                 round: job.round,
                 number: job.number,
+                terms: job.terms,
             });
             state.field(&mut names);
             let Some(names) = names else { continue };
@@ -258,6 +267,7 @@ impl Jobs {
                 job.exchange(state, models);
             }
         }
+        *weighed = slots.iter().flatten().filter(|job| job.terms.weight.is_some()).count();
         let empty = slots.iter().filter(|slot| slot.is_none()).count();
         let is_empty = |&slot: &u32| slots.get(slot as usize).is_some_and(Option::is_none);
         state.require(free.len() == empty && free.iter().all(is_empty));
@@ -270,6 +280,13 @@ impl Jobs {
 
     pub const fn live(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+
+    /// A job that has a weight where new ones have none, or the other way round.
+    pub fn unlike(&self, has_weights: bool) -> Option<&Job> {
+        let unlike = if has_weights { self.live() - self.weighed } else { self.weighed };
+        let differs = |job: &&Job| job.terms.weight.is_some() != has_weights;
+        if unlike > 0 { self.iter().find(differs) } else { None }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Job> {

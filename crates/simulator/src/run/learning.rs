@@ -2,28 +2,32 @@
 
 mod accuracy;
 mod evaluation;
-mod folding;
 mod hindsight;
 mod intake;
+mod subsets;
 
 pub(super) use accuracy::Accuracies;
 pub(super) use evaluation::{Evaluated, Measured, ServerScope};
 pub(super) use hindsight::{EdgeState, Past, Snapshot};
 pub(super) use intake::{EdgeModel, Intake, Sent, Sought, Trained, Work};
+pub(super) use subsets::Before;
 
-use self::folding::{contributions, edge_average, related, step};
 use super::RunError;
 use super::checkpoint::Shared;
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
-use crate::world::World;
+use crate::world::{Training, World};
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::state::State;
-use fedgenie_learning::aggregate::{Aging, Contribution, ServerOptimizer};
+use fedgenie_learning::algorithm::Aging;
 use fedgenie_learning::layout::{Layout, Update};
-use fedgenie_learning::task::{self, Context, Job, ModelState, Need, PrivateTable, PrivateView, Task};
+use fedgenie_learning::learned;
+use fedgenie_learning::learned::{Arrival, Folded, Learner, NotFinite, OpenRound, Tier};
+use fedgenie_learning::model::weights::{Tensor, to_safetensors};
+use fedgenie_learning::task::{Context, Need, PrivateTable, PrivateView, Task};
+use fedgenie_learning::training::{Assignment, train};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -44,19 +48,12 @@ pub(super) struct Learning<'w> {
     /// Whether data have moved from server to server.
     pub has_drifted: bool,
     layout: &'w Layout,
-    /// One for each cluster; their shared segments are equal.
-    models: Vec<Arc<[f32]>>,
-    /// The optimizer of each; they agree on shared segments.
-    servers: Vec<ServerOptimizer>,
-    private: PrivateTable,
-    /// For each row of a table, the round in which it was last moved.
-    moved: Vec<Round>,
-    /// What each server remembers, beside the models.
-    memories: Vec<Vec<f64>>,
-    /// The round of the models.
-    round: Round,
+    learner: Learner,
+    state: learned::State,
     /// Buffers of updates, kept from round to round.
     updates: Vec<Update>,
+    /// The work of the updates aggregated last, where a policy evaluates subsets of them.
+    folded: Vec<Work>,
 }
 
 impl<'w> Learning<'w> {
@@ -67,46 +64,25 @@ impl<'w> Learning<'w> {
             Rule::Hierarchical(rule) if rule.buffer.is_some() => Aging::Discounting,
             Rule::Rounds(_) | Rule::Hierarchical(_) => Aging::Relative,
         };
-        let layout = task.layout();
-        let server = || ServerOptimizer::new(&world.training.aggregation, layout.clone()).with_aging(aging);
-        let clients = (0..world.population.len()).map(ClientId::from_index);
-        let keeps = clients.into_iter().any(|client| task.private_len(client) > 0);
-        Self {
-            world,
-            task,
-            has_drifted: false,
-            layout,
-            models: (0..clusters).map(|cluster| task.initial_model(cluster, &world.streams).into()).collect(),
-            servers: (0..clusters).map(|_| server()).collect(),
-            private: if keeps { PrivateTable::new(world.population.len()) } else { PrivateTable::default() },
-            moved: vec![Round(0); layout.rows()],
-            memories: vec![vec![0.0; task.memory_len()]; world.servers()],
-            round: Round(0),
-            updates: Vec::new(),
-        }
+        let (layout, clients) = (task.layout(), world.population.len());
+        let Training { aggregation, algorithm, .. } = &world.training;
+        let learner = Learner::new(layout, algorithm, aggregation, aging, clients);
+        let state = learned::State::new(task, &learner, clusters, world.servers(), &world.streams);
+        Self { world, task, has_drifted: false, layout, learner, state, updates: Vec::new(), folded: Vec::new() }
     }
 
-    /// The models, and what clients and servers keep.
+    /// The models, and what clients, servers and the algorithm remember.
     pub fn exchange(&mut self, state: &mut State<'_>, shared: &mut Shared) {
-        let Self {
-            world: _,
-            task: _,
-            has_drifted: _,
-            layout: _,
-            models,
-            servers,
-            private,
-            moved,
-            memories,
-            round,
-            updates: _,
-        } = self;
+        let Self { world: _, task: _, has_drifted: _, layout: _, learner: _, state: learned, updates: _, folded: _ } =
+            self;
+        let learned::State { round, models, servers, private, moved, memories, memory } = learned;
         models.iter_mut().for_each(|model| shared.exchange(model, state));
         state.fields(servers);
-        state.field(private);
-        state.fields(moved);
-        memories.iter_mut().for_each(|memory| state.fields(memory));
+        state.field(Arc::make_mut(private));
+        state.fields(Arc::make_mut(moved).as_mut_slice());
+        Arc::make_mut(memories).iter_mut().for_each(|memory| state.fields(memory));
         state.field(round);
+        state.field(memory);
     }
 
     /// Data are those of a round, which begins or was the last one before a run goes on.
@@ -132,29 +108,52 @@ impl<'w> Learning<'w> {
 
     /// What a client of a cluster is sent now.
     pub fn sent(&self, cluster: u32, client: ClientId) -> Sent {
-        Sent { model: self.model(cluster), private: self.private.get(client).cloned(), cluster }
+        self.sent_by(self.model(cluster), cluster, client)
     }
 
     /// What an edge server's client is sent, whose server has this model.
     pub fn sent_by(&self, model: Arc<[f32]>, cluster: u32, client: ClientId) -> Sent {
-        Sent { model, private: self.private.get(client).cloned(), cluster }
+        let learned::State { private, memory, .. } = &self.state;
+        Sent { model, private: private.get(client).cloned(), memory: memory.of(client), cluster }
     }
 
     /// The current model of a cluster; there is one, number 0, where there are no clusters.
     pub fn model(&self, cluster: u32) -> Arc<[f32]> {
-        self.models[cluster as usize].clone()
+        self.state.models[cluster as usize].clone()
     }
 
     /// All parameters as the digest has them: the shared segments and cluster 0's, then those of the other clusters.
     pub fn digested(&self) -> Vec<Arc<[f32]>> {
-        self.models.clone()
+        self.state.models.clone()
     }
 
     /// The contents of a file with the models and what clients keep.
     pub fn file(&self) -> Vec<u8> {
-        let models: Vec<&[f32]> = self.models.iter().map(|model| &**model).collect();
-        let tensors = self.task.tensors(&models, &PrivateView::of(&self.private));
-        fedgenie_learning::model::weights::to_safetensors(&tensors)
+        let models: Vec<&[f32]> = self.state.models.iter().map(|model| &**model).collect();
+        let tensors = self.task.tensors(&models, &PrivateView::of(&self.state.private));
+        to_safetensors(&tensors)
+    }
+
+    /// The contents of a file with what the algorithm remembers, if it remembers anything: `server.c.TENSOR` and, of
+    /// clients that have some, `client.K.c.TENSOR`, with the names and shapes of the model's file.
+    pub fn memory_file(&self) -> Option<Vec<u8>> {
+        let name = self.learner.algorithm.job.as_ref()?.remembers()?;
+        let memory = &self.state.memory;
+        let server = memory.server()?;
+        let nobody = PrivateTable::default();
+        let of_model = |numbers: &[f32]| self.task.tensors(&[numbers], &PrivateView::of(&nobody));
+        // What is no part of the model does not follow from its numbers.
+        let unknown = of_model(&vec![f32::NAN; server.len()]);
+        let is_models = |tensor: &Tensor| tensor.values.iter().all(|number| number.is_nan());
+        let known: Vec<bool> = unknown.iter().map(is_models).collect();
+        let named = |of: &str, numbers: &[f32]| {
+            let tensors = of_model(numbers).into_iter().zip(&known).filter(|(_, known)| **known);
+            let one = |(tensor, _): (Tensor, &bool)| Tensor { name: format!("{of}.{name}.{}", tensor.name), ..tensor };
+            tensors.map(one).collect::<Vec<_>>()
+        };
+        let mut tensors = named("server", server);
+        memory.clients().for_each(|(client, numbers)| tensors.extend(named(&format!("client.{}", client.0), numbers)));
+        Some(to_safetensors(&tensors))
     }
 
     fn context(&self, wants: Wants) -> Context<'w> {
@@ -178,18 +177,20 @@ impl<'w> Learning<'w> {
         work.sort_unstable_by_key(|work| (work.client, work.number));
         let clients: Vec<ClientId> = work.iter().map(|work| work.client).collect();
         self.check(round, Need::Losses(&clients))?;
-        let jobs: Vec<Job<'_>> = work.iter().map(Work::job).collect();
+        let jobs: Vec<Assignment<'_>> = work.iter().map(Work::assignment).collect();
         if self.updates.len() < jobs.len() {
             self.updates.resize_with(jobs.len(), Update::default);
         }
         let context = self.context(wants);
         let updates = &mut self.updates[..jobs.len()];
-        task::train(self.task, &context, &jobs, parallel, updates);
+        train((self.task, self.learner.algorithm.job.as_deref()), &context, &jobs, parallel, updates);
         for (work, update) in work.iter().zip(&*updates) {
             if update.diverged {
                 return Err(RunError::Diverged { client: work.client, round });
             }
             let found = self.task.update_bytes(update, &context);
+            let [_, beside] = self.learner.algorithm.beside([self.layout.numbers_in(found); 2]);
+            let found = found.saturating_add(beside);
             if !self.layout.is_empty() && found != work.up_bytes {
                 let what = format!("the update of {} has {found} bytes; {} travelled", work.client, work.up_bytes);
                 return Err(RunError::Violated { what, records: Vec::new() });
@@ -255,21 +256,8 @@ impl<'w> Learning<'w> {
     fn score_of(&self, client: ClientId, model: &[f32], update: &Update) -> ModelScore {
         let instead = [(client, &*update.private)];
         let instead = if update.private.is_empty() { &[][..] } else { &instead[..] };
-        let private = PrivateView { table: &self.private, instead };
-        self.score(&self.state(model, private), false)
-    }
-
-    fn state<'a>(&'a self, model: &'a [f32], private: PrivateView<'a>) -> ModelState<'a> {
-        ModelState { model, private, round: self.round, moved: &self.moved, memories: &self.memories }
-    }
-
-    /// Takes over what the clients of the updates keep; the last job of a client counts.
-    fn keep(&mut self, work: &[Work]) {
-        for (work, update) in work.iter().zip(&self.updates) {
-            if !update.private.is_empty() {
-                self.private.set(work.client, &update.private);
-            }
-        }
+        let private = PrivateView { table: &self.state.private, instead };
+        self.score(&self.state.view(model, private), false)
     }
 
     /// What the updates just aggregated changed of what clients keep.
@@ -283,20 +271,26 @@ impl<'w> Learning<'w> {
         &self.updates[index]
     }
 
-    /// Lets the task relate the updates of `work`, which was just trained, to each other: clients keep what it says.
-    /// Returns the weights for age with which updates weigh what it says.
-    fn relate<'a>(&mut self, work: &'a [Work], current: Option<&'a [Arc<[f32]>]>) -> Vec<f64> {
-        let updates: Vec<&Update> = self.updates.iter().take(work.len()).collect();
-        let start = |work: &'a Work| match current {
-            Some(current) => &*current[work.sent.cluster as usize],
-            None => &*work.sent.model,
-        };
-        let sent: Vec<(ClientId, &[f32])> = work.iter().map(|work| (work.client, start(work))).collect();
-        let ages: Vec<f64> = work.iter().map(|work| work.staleness_weight).collect();
-        let weighting = self.world.training.aggregation.weighting;
-        let Some(together) = related(self.task, weighting, &sent, &updates, &ages) else { return ages };
-        self.updates.iter_mut().zip(together.private).for_each(|(update, private)| update.private = private);
-        together.ages
+    /// Checks that a policy's coefficients are defined where updates are combined in another way than by a mean.
+    ///
+    /// # Errors
+    /// If they are not.
+    fn check_weights(&self, round: Round, work: &[Work]) -> Result<(), RunError> {
+        let rule = self.learner.algorithm.combine.as_deref();
+        let has_none = self.task.combination().is_some() || rule.is_some_and(|rule| rule.of_numbers().is_some());
+        let Some(weighed) = work.iter().find(|work| work.weight.is_some()).filter(|_| has_none) else { return Ok(()) };
+        let message = format!(
+            "the policy gave {} a weight, and updates are combined in a way that has no weights; take a policy without \
+             weights, or plain averaging",
+            weighed.client
+        );
+        Err(RunError::Task { round, message })
+    }
+
+    /// What the clients of the updates keep, where the algorithm says it.
+    fn note_kept(&mut self, private: Option<Vec<Vec<f32>>>) {
+        let kept = private.into_iter().flatten();
+        self.updates.iter_mut().zip(kept).for_each(|(update, private)| update.private = private);
     }
 
     /// Folds what a round took in into the models.
@@ -311,42 +305,40 @@ impl<'w> Learning<'w> {
         parallel: bool,
     ) -> Result<Aggregated<'_, 'w>, RunError> {
         let wants = sought.wants;
+        self.folded.clear();
         let (trained, is_new_model) = match intake {
             Intake::Nothing => {
-                self.remember(round, &[])?;
+                self.remember(&self.state.open(round, self.task), &[])?;
                 (Vec::new(), false)
             }
             Intake::Updates(work, combine) => {
                 let work = self.train(round, work, wants, parallel)?;
                 let mut trained = self.said(&work, sought, parallel);
-                let current = (combine == Combine::Models).then(|| self.models.clone());
-                let ages = self.relate(&work, current.as_deref());
-                let contributions = contributions(self.task, &work, &self.updates, &ages, current.as_deref());
-                let rows: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).collect();
-                let new = step(&mut self.servers, &self.models, &contributions, self.task.all_examples(), round)?;
-                let moved = moved_rows(&rows);
-                let is_new = new.is_some();
-                self.adopt(round, new, &moved);
-                self.keep(&work);
+                let current = (combine == Combine::Models).then(|| self.state.models.clone());
+                self.check_weights(round, &work)?;
+                let open = self.state.open(round, self.task);
+                let arrivals = arrivals(self.world, self.task, (&work, &self.updates), current.as_deref());
+                let folded = self.state.fold(&self.learner, &open, Tier::Server, &arrivals);
+                let Folded { is_new, private, .. } = folded.map_err(|NotFinite| RunError::ServerDiverged { round })?;
+                self.note_kept(private);
                 let clients = work.iter().map(|work| work.client).collect();
-                self.remember(round, &[(EdgeId(0), clients)])?;
+                self.remember(&open, &[(EdgeId(0), clients)])?;
                 if wants.quality {
                     self.check_measures()?;
                 }
-                let aggregated = self.models[0].clone();
+                let aggregated = self.state.models[0].clone();
                 self.inspect(&work, wants, &aggregated, &mut trained, parallel);
+                self.folded = if sought.subsets { work } else { Vec::new() };
                 (trained, is_new)
             }
             Intake::EdgeModels(models) => {
                 let parts: Vec<Update> = models.iter().map(|model| model.part(self.layout)).collect();
-                let starts = self.models.clone();
-                let contributions: Vec<Contribution<'_>> =
-                    models.iter().zip(&parts).map(|(model, part)| model.contribution(part, &starts)).collect();
-                let rows: Vec<&[u32]> = parts.iter().map(|part| &*part.rows).collect();
-                let new = step(&mut self.servers, &self.models, &contributions, self.task.all_examples(), round)?;
-                let moved = moved_rows(&rows);
-                let is_new = new.is_some();
-                self.adopt(round, new, &moved);
+                let starts = self.state.models.clone();
+                let arrivals: Vec<Arrival<'_>> =
+                    models.iter().zip(&parts).map(|(model, part)| model.arrival(part, &starts)).collect();
+                let open = self.state.open(round, self.task);
+                let folded = self.state.fold(&self.learner, &open, Tier::Server, &arrivals);
+                let is_new = folded.map_err(|NotFinite| RunError::ServerDiverged { round })?.is_new;
                 // A server may have sent several models.
                 let mut arrived: Vec<(EdgeId, Vec<ClientId>)> = Vec::new();
                 for EdgeModel { edge, arrived: clients, .. } in models {
@@ -355,7 +347,7 @@ impl<'w> Learning<'w> {
                         None => arrived.push((edge, clients)),
                     }
                 }
-                self.remember(round, &arrived)?;
+                self.remember(&open, &arrived)?;
                 (Vec::new(), is_new)
             }
         };
@@ -366,16 +358,11 @@ impl<'w> Learning<'w> {
     ///
     /// # Errors
     /// What the task lacks for that.
-    fn remember(&mut self, round: Round, arrived: &[(EdgeId, Vec<ClientId>)]) -> Result<(), RunError> {
-        self.round = round;
+    fn remember(&mut self, open: &OpenRound<'_>, arrived: &[(EdgeId, Vec<ClientId>)]) -> Result<(), RunError> {
         for (_, clients) in arrived {
-            self.check(round, Need::Aggregation(clients))?;
+            self.check(open.round(), Need::Aggregation(clients))?;
         }
-        for (index, memory) in self.memories.iter_mut().enumerate() {
-            let server = EdgeId::from_index(index);
-            let clients = arrived.iter().find(|(edge, _)| *edge == server).map_or(&[][..], |(_, clients)| clients);
-            self.task.remember(round, server, clients, memory);
-        }
+        self.state.remember(open, arrived);
         Ok(())
     }
 
@@ -384,20 +371,14 @@ impl<'w> Learning<'w> {
     /// # Errors
     /// What it lacks.
     fn check(&self, round: Round, need: Need<'_>) -> Result<(), RunError> {
-        self.task.check(need).map_err(|message| RunError::Task { round, message })
+        let checked = self.task.script().map_or(Ok(()), |script| script.check(need));
+        checked.map_err(|message| RunError::Task { round, message })
     }
 
     /// Checks that the task can measure the current models.
     fn check_measures(&self) -> Result<(), RunError> {
-        self.check(self.round, Need::Measures { round: self.round, servers: self.memories.len() })
-    }
-
-    fn adopt(&mut self, round: Round, new: Option<Vec<Arc<[f32]>>>, moved: &[u32]) {
-        self.round = round;
-        if let Some(new) = new {
-            self.models = new;
-            moved.iter().for_each(|&row| self.moved[row as usize] = round);
-        }
+        let learned::State { round, memories, .. } = &self.state;
+        self.check(*round, Need::Measures { round: *round, servers: memories.len() })
     }
 
     /// Trains the given work for an edge server and averages the updates into its model, which stays as it is if there
@@ -415,34 +396,56 @@ impl<'w> Learning<'w> {
         parallel: bool,
     ) -> Result<Vec<Trained>, RunError> {
         let wants = sought.wants;
+        self.folded.clear();
         let work = self.train(round, work, wants, parallel)?;
         if work.is_empty() {
             return Ok(Vec::new());
         }
-        let mut average = model.to_vec();
-        let ages = self.relate(&work, None);
-        let contributions = contributions(self.task, &work, &self.updates, &ages, None);
-        let sent: Vec<&[u32]> = contributions.iter().map(|contribution| contribution.rows).chain([&**rows]).collect();
-        let moved = moved_rows(&sent);
-        edge_average(&self.world.training.aggregation, self.layout).apply(&mut average, &contributions, 0, cluster);
-        *rows = moved;
-        *model = average.into();
+        self.check_weights(round, &work)?;
+        let mut state = self.state.at_edge(cluster, model.clone(), rows, round);
+        let open = state.open(round, self.task);
+        // What clients remember is theirs, whoever folds; held once, it is not copied.
+        (self.state.private, self.state.memory) = Default::default();
+        let arrivals = arrivals(self.world, self.task, (&work, &self.updates), None);
+        let folded = state.fold(&self.learner, &open, Tier::Edge(cluster), &arrivals);
+        let learned::State { models, private: table, memory, .. } = state;
+        (self.state.private, self.state.memory) = (table, memory);
+        let Folded { rows: moved, private, .. } = folded.map_err(|NotFinite| RunError::ServerDiverged { round })?;
+        *model = models[cluster as usize].clone();
+        rows.extend(moved);
+        rows.sort_unstable();
+        rows.dedup();
+        self.note_kept(private);
         let mut trained = self.said(&work, sought, parallel);
-        self.keep(&work);
         self.inspect(&work, wants, model, &mut trained, parallel);
+        self.folded = if sought.subsets { work } else { Vec::new() };
         Ok(trained)
     }
+}
+
+/// Updates that were just trained, in the order of their work, for folding. They count against the model sent, or
+/// against `current`.
+fn arrivals<'a>(
+    world: &World,
+    task: &dyn Task,
+    (work, updates): (&'a [Work], &'a [Update]),
+    current: Option<&'a [Arc<[f32]>]>,
+) -> Vec<Arrival<'a>> {
+    let one = |(work, update): (&'a Work, &'a Update)| Arrival {
+        client: work.client,
+        number: work.number,
+        cluster: work.sent.cluster,
+        examples: task.examples(work.client),
+        age: work.staleness_weight,
+        weight: work.weight,
+        rate: Some(f64::from(world.training.local.rate(work.round))),
+        start: current.map_or(&*work.sent.model, |current| &*current[work.sent.cluster as usize]),
+        update,
+    };
+    work.iter().zip(updates).map(one).collect()
 }
 
 /// What a client changed of a model's trained parameters.
 fn change(own: &[f32], sent: &[f32]) -> Vec<f32> {
     own.iter().zip(sent).map(|(own, sent)| own - sent).collect()
-}
-
-/// All rows of some ascending lists, each once, ascending.
-fn moved_rows(lists: &[&[u32]]) -> Vec<u32> {
-    let mut rows = lists.concat();
-    rows.sort_unstable();
-    rows.dedup();
-    rows
 }

@@ -13,7 +13,7 @@ use crate::policy::{Answers, Policy, Probe, ServerView, TrainingReport, Wants};
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::limits::DURATION_SECONDS;
 use fedgenie_core::rng::Purpose;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::ProbeKind;
@@ -23,20 +23,11 @@ use std::sync::Arc;
 const LONGEST: Span = Span(3 * DURATION_SECONDS * 1_000_000_000);
 
 /// What clients answered.
-#[derive(Default)]
+#[derive(Default, Stateful)]
 pub(super) struct Answered {
     losses: Vec<(ClientId, f64)>,
     answers: Vec<f64>,
     trained: Vec<(Trained, Update)>,
-}
-
-impl Stateful for Answered {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { losses, answers, trained } = self;
-        state.field(losses);
-        state.field(answers);
-        state.field(trained);
-    }
 }
 
 impl Answered {
@@ -55,21 +46,13 @@ impl Answered {
 }
 
 /// A selection that waits for clients to answer.
+#[derive(Stateful)]
 pub(super) struct Pending {
     /// In which the selection goes on.
     pub streams: SelectionStreams,
     pub answered: Answered,
     /// When the slowest has answered.
     pub until: VirtualTime,
-}
-
-impl Stateful for Pending {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { streams, answered, until } = self;
-        state.field(streams);
-        state.field(answered);
-        state.field(until);
-    }
 }
 
 /// Who asks, and with which model.
@@ -135,7 +118,7 @@ pub(super) fn price(engine: &Engine<'_>, server: &Server<'_>, turn: Turn, probe:
         }
         Probe::Training { clients, answers } => {
             let of = |&client: &ClientId| {
-                let [down, up] = answered_by_job(*answers, world.transfer(client, turn.into()));
+                let [down, up] = answered_by_job(*answers, world.transfer(client, turn.into(), None));
                 down.saturating_add(up)
             };
             clients.iter().map(of).fold(0, u64::saturating_add)

@@ -1,11 +1,17 @@
-//! A server's question to a policy: whom to select.
+//! A server's question to a policy, and the checks of its decision.
+
+mod decision;
 
 use super::RunError;
-use crate::policy::{Candidates, Explanation, Policy, PolicyRng, Probe, SelectionRequest, ServerView};
+use super::jobs::Jobs;
+use crate::policy::{
+    Bounds, Candidates, Explanation, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView,
+};
+use crate::population::Forecaster;
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::rng::{Purpose, StreamRng};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
 
 /// Who asks a policy.
@@ -39,8 +45,9 @@ impl Asker {
     }
 }
 
-/// For which of a policy's selections, when, and of whom.
+/// One selection request.
 pub(super) struct Question<'a> {
+    pub world: &'a World,
     pub label: &'a str,
     pub asker: Asker,
     pub turn: Turn,
@@ -49,9 +56,16 @@ pub(super) struct Question<'a> {
     pub now: VirtualTime,
     /// The fewest clients, where so many can be chosen.
     pub least: usize,
+    /// The usual number of clients.
     pub cohort: usize,
+    /// The largest.
+    pub most: usize,
     pub take: usize,
+    /// What the policy may decide.
+    pub bounds: Bounds,
     pub candidates: Candidates<'a>,
+    /// Whether clients are selected for rounds, and not one by one.
+    pub has_rounds: bool,
     /// Whether the policy is to explain itself.
     pub explain: bool,
 }
@@ -60,17 +74,10 @@ pub(super) struct Question<'a> {
 pub(super) type Explained = Option<serde_json::Map<String, serde_json::Value>>;
 
 /// The random numbers of one selection. A selection goes on in the policy's stream where its probe stopped.
+#[derive(Stateful)]
 pub(super) struct SelectionStreams {
     pub policy: StreamRng,
     solver: StreamRng,
-}
-
-impl Stateful for SelectionStreams {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { policy, solver } = self;
-        state.field(policy);
-        state.field(solver);
-    }
 }
 
 impl SelectionStreams {
@@ -82,8 +89,15 @@ impl SelectionStreams {
 }
 
 /// What a server's policy knows of its clients before a selection: no answers to a probe, and no gains, which are
-/// worked out per round; the truth only if it says that it sees it.
-pub(super) fn view<'a>(world: &'a World, counts: &'a [u32], policy: &dyn Policy) -> ServerView<'a> {
+/// worked out per round; the truth, and what it has to declare, only if it says so.
+pub(super) fn view<'a>(
+    world: &'a World,
+    counts: &'a [u32],
+    policy: &dyn Policy,
+    bounds: Bounds,
+    forecaster: Option<&'a Forecaster<'a>>,
+) -> ServerView<'a> {
+    let declared = policy.capabilities();
     ServerView {
         data_sizes: world.population.data_sizes(),
         shares: &world.shares,
@@ -94,17 +108,33 @@ pub(super) fn view<'a>(world: &'a World, counts: &'a [u32], policy: &dyn Policy)
         gains: None,
         genie: world.truth.as_ref().filter(|_| policy.sees_truth()).map(|truth| &truth.genie),
         foreseen: None,
+        layout: world.task.as_ref().filter(|_| declared.layout).map(|task| task.layout()),
+        bounds: declared.bounds.then_some(bounds),
+        forecaster,
     }
+}
+
+/// What answers a policy's questions about availability, if it declares that it asks any: of a server with these
+/// clients, or with all.
+pub(super) fn forecaster<'w>(
+    world: &'w World,
+    policy: &dyn Policy,
+    members: Option<&'w [ClientId]>,
+) -> Option<Forecaster<'w>> {
+    let asks = policy.capabilities().forecast;
+    if asks { Forecaster::new(&world.population, &world.streams, members) } else { None }
 }
 
 impl Question<'_> {
     pub fn request(&self) -> SelectionRequest<'_> {
-        let cohort = self.cohort.min(self.candidates.at_most());
+        let at_most = self.candidates.at_most();
+        let cohort = self.cohort.min(at_most);
         SelectionRequest {
             turn: self.turn,
             round: self.round,
             now: self.now,
             cohort,
+            most: self.most.min(at_most),
             take: self.take.min(cohort),
             available: self.candidates,
         }
@@ -115,19 +145,32 @@ impl Question<'_> {
         (self.cohort, self.candidates.count_to(self.cohort))
     }
 
+    /// What the policy wants to be told before it selects.
+    pub fn probe(
+        &self,
+        policy: &mut dyn Policy,
+        view: &ServerView<'_>,
+        streams: &mut SelectionStreams,
+    ) -> Result<Probe, RunError> {
+        let probe = policy.probe(&self.request(), view, &mut streams.policy);
+        self.check_forecasts(view)?;
+        Ok(probe)
+    }
+
     /// Asks, and checks the answer. Returns what the policy says of it.
     pub fn ask(
         &self,
         policy: &mut dyn Policy,
         view: &ServerView<'_>,
         streams: &mut SelectionStreams,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) -> Result<Explained, RunError> {
         let mut rng = PolicyRng { policy: &mut streams.policy, solver: &mut streams.solver };
         selection.clear();
         let request = self.request();
         policy.select(&request, view, &mut rng, selection);
-        self.check(selection)?;
+        self.check_forecasts(view)?;
+        self.check(policy, selection)?;
         Ok(self.explain.then(|| {
             let mut explanation = Explanation::default();
             policy.explain(&request, view, selection, &mut explanation);
@@ -141,9 +184,9 @@ impl Question<'_> {
         policy: &mut dyn Policy,
         view: &ServerView<'_>,
         mut streams: SelectionStreams,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) -> Result<Explained, RunError> {
-        match policy.probe(&self.request(), view, &mut streams.policy) {
+        match self.probe(policy, view, &mut streams)? {
             Probe::None | Probe::Context(Span::ZERO) => self.ask(policy, view, &mut streams, selection),
             _ => Err(self.refuse("asks before it selects, and says that it does not")),
         }
@@ -155,26 +198,22 @@ impl Question<'_> {
         RunError::BadSelection { policy, turn: self.turn, round: self.round, what: what.into() }
     }
 
-    /// Checks a decision: between `least` and `cohort` clients, all available, none twice.
-    fn check(&self, selection: &[ClientId]) -> Result<(), RunError> {
-        let cohort = self.request().cohort;
-        // Who can be chosen is listed only where that matters.
-        let least = if selection.len() < self.least { self.least.min(self.candidates.list().len()) } else { 1 };
-        let least = least.min(cohort);
-        if selection.len() < least || selection.len() > cohort {
-            let found = selection.len();
-            return Err(self.refuse(format!("selected {found} clients; expected between {least} and {cohort}")));
-        }
-        if selection.len() > 1 {
-            let mut sorted = selection.to_vec();
-            sorted.sort_unstable();
-            if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-                return Err(self.refuse(format!("selected {} twice", pair[0])));
-            }
-        }
-        match selection.iter().find(|&&client| !self.candidates.contains(client)) {
-            Some(client) => Err(self.refuse(format!("selected {client}, which is not available"))),
-            None => Ok(()),
-        }
+    /// Refuses a question about availability that has no answer, whatever the policy made of that.
+    fn check_forecasts(&self, view: &ServerView<'_>) -> Result<(), RunError> {
+        let refused = view.forecaster.and_then(Forecaster::refused);
+        refused.map_or(Ok(()), |error| Err(self.refuse(error.to_string())))
+    }
+
+    /// Checks that updates which may meet in one aggregation have weights of the same kind. `jobs` are those that are
+    /// not settled, the selection's apart.
+    pub fn check_alike(&self, jobs: &Jobs, selection: &Selection) -> Result<(), RunError> {
+        let has_weights = !selection.weights.is_empty();
+        let Some(job) = jobs.unlike(has_weights).filter(|_| !selection.is_empty()) else { return Ok(()) };
+        let [gives, other] = if has_weights { ["gave", "has none"] } else { ["gave no", "has one"] };
+        let (client, round) = (job.client, job.round);
+        Err(self.refuse(format!(
+            "{gives} weights, and the update of {client}, selected in {round}, {other} and may join the same \
+             aggregation; give weights in all selections, or in none"
+        )))
     }
 }

@@ -49,13 +49,13 @@ impl Run<'_> {
     pub fn skew(&self) -> Option<Skew> {
         let world = self.engine.world;
         let task = world.task.as_ref()?;
-        let skew = task.skew()?.clone();
+        let skew = task.describe().skew.clone()?;
         let members = match &world.protocol.rule {
             Rule::Hierarchical(rule) if rule.members.len() <= MOST_SIZES => &rule.members[..],
             Rule::Hierarchical(_) | Rule::Rounds(_) | Rule::Buffered(_) => return Some(skew),
         };
         let one = |(server, members): (usize, &Vec<ClientId>)| {
-            task.class_counts(members, world.test_of(EdgeId::from_index(server)).unwrap_or_default())
+            task.dealt()?.class_counts(members, world.test_of(EdgeId::from_index(server)).unwrap_or_default())
         };
         Some(Skew { servers: members.iter().enumerate().filter_map(one).collect(), ..skew })
     }
@@ -144,6 +144,11 @@ impl Run<'_> {
         self.server.learning.as_ref().map(Learning::file)
     }
 
+    /// What the algorithm remembers as the contents of a safetensors file, where it remembers anything.
+    pub fn memory_file(&self) -> Option<Vec<u8>> {
+        self.server.learning.as_ref().and_then(Learning::memory_file)
+    }
+
     /// The weights of the policy's networks now as the contents of a safetensors file, where it has networks: of edge
     /// servers, under names that begin with `edge0.` and so on.
     pub fn policy_file(&self) -> Option<Vec<u8>> {
@@ -200,8 +205,10 @@ impl Run<'_> {
     /// # Errors
     /// If one of the checks that every run passes does not hold, or the task lacks what it measures.
     pub fn finish(mut self) -> Result<(Metrics, Accounts), RunError> {
-        if let Protocol::Hierarchy(hierarchy) = &self.protocol {
-            hierarchy.finish(&mut self.engine);
+        match &self.protocol {
+            Protocol::Rounds(rounds) => rounds.finish(&mut self.engine),
+            Protocol::Buffered(_) => {}
+            Protocol::Hierarchy(hierarchy) => hierarchy.finish(&mut self.engine),
         }
         let scopes = self.protocol.scopes();
         let Server { mut metrics, learning, settings, .. } = self.server;

@@ -9,15 +9,18 @@ use super::engine::{Engine, Event, THE_SERVER, Timer};
 use super::hindsight::{HindsightMeter, OpenRound, Window};
 use super::jobs::JobId;
 use super::learning::{Intake, Work};
+use super::question::forecaster;
 use super::server::{Closing, RoundUnderWay, Server, Told};
 use crate::policy::Policy;
+use crate::population::Forecaster;
 use crate::protocol::{Combine, RoundRule};
 use crate::recorder::RoundJobs;
 use crate::world::{Truth, World};
 use fedgenie_core::id::Turn;
 use fedgenie_core::oracle::regret::Meters;
 use fedgenie_core::record::{Outcome, Record};
-use fedgenie_core::state::State;
+use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::time::Span;
 use fedgenie_learning::model::weights::Tensor;
 use serde_json::Value;
 
@@ -25,40 +28,63 @@ const BOUNDARY: Timer = Timer::Boundary(THE_SERVER);
 const WAKE: Timer = Timer::Wake(THE_SERVER);
 
 /// The state of a protocol in rounds.
+#[derive(Stateful)]
 pub(super) struct Rounds<'w> {
+    #[state(skip = "from the scenario")]
     rule: &'w RoundRule,
     policy: Box<dyn Policy>,
     /// The policy's selection of the round under way: one in each.
     turn: Turn,
     /// The regret meters, where there is a reward.
+    #[state(each)]
     meters: Option<Meters>,
     /// The regret in hindsight, where it is metered.
+    #[state(each)]
     pub hindsight: Option<HindsightMeter<'w>>,
+    /// What answers the policy's questions about availability, if it asks any.
+    #[state(skip = "from the scenario")]
+    forecaster: Option<Forecaster<'w>>,
     /// Jobs that missed their round and go on.
     carried: usize,
 
     // Of the round under way.
+    #[state(with = settled)]
     cohort: Cohort,
+    #[state(skip = "of the round under way")]
     jobs: RoundJobs,
-    /// Late jobs of earlier rounds that arrived.
+    /// How long it waits at the longest.
+    #[state(skip = "of the round under way")]
+    cut: Option<Span>,
+    /// Late jobs of earlier rounds that arrived; after a round without clients, they wait for the next one.
     joining: Vec<JobId>,
 
     // Buffers.
+    #[state(skip = "a buffer of one round")]
     speeds: Vec<f64>,
+    #[state(skip = "a buffer of one round")]
     gains: Vec<f64>,
     /// `(α/m)·g_k` of the candidates, where metered.
+    #[state(skip = "a buffer of one round")]
     available_gains: Vec<f64>,
+}
+
+/// Between rounds.
+fn settled(cohort: &mut Cohort, _: &mut State<'_>) {
+    assert!(cohort.jobs.is_empty(), "a round has settled its jobs");
 }
 
 impl<'w> Rounds<'w> {
     pub fn new(world: &'w World, rule: &'w RoundRule, policy: Box<dyn Policy>) -> Self {
+        let forecaster = forecaster(world, &*policy, None);
         Self {
             rule,
             policy,
             turn: Turn(0),
             meters: world.truth.as_ref().map(Truth::meters),
             hindsight: HindsightMeter::new(world, Window::of_rounds(rule)),
+            forecaster,
             carried: 0,
+            cut: rule.cut,
             cohort: Cohort::default(),
             jobs: RoundJobs::default(),
             joining: Vec::new(),
@@ -66,30 +92,6 @@ impl<'w> Rounds<'w> {
             gains: Vec::new(),
             available_gains: Vec::new(),
         }
-    }
-
-    /// Between rounds.
-    pub fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            rule: _,
-            policy,
-            turn,
-            meters,
-            hindsight,
-            carried,
-            cohort,
-            jobs: _,
-            joining,
-            speeds: _,
-            gains: _,
-            available_gains: _,
-        } = self;
-        assert!(cohort.jobs.is_empty() && joining.is_empty(), "a round has settled its jobs");
-        state.field(&mut **policy);
-        state.field(turn);
-        meters.iter_mut().for_each(|meters| state.field(meters));
-        hindsight.iter_mut().for_each(|meter| state.field(meter));
-        state.field(carried);
     }
 
     /// What the policy says of the run so far.
@@ -117,12 +119,15 @@ impl<'w> Rounds<'w> {
         if !self.select(engine, server)? {
             return self.end(engine, server, round);
         }
+        if self.cohort.selection.is_empty() {
+            return self.close_empty(engine, server, round);
+        }
         self.cohort.prepare(engine, server.round(), self.turn)?;
         self.measure(engine, server)?;
         let hindsight = match (&self.hindsight, &server.learning) {
             (Some(meter), Some(learning)) if meter.is_due(server.round()) => {
                 let numbers = (server.round(), self.turn);
-                let most = self.payable(engine, 0);
+                let most = self.payable(engine, self.rule.ask, 0);
                 let learning = (learning, server.settings.parallel);
                 Some(meter.open(engine, numbers, most, |_| self.turn.into(), learning, None)?)
             }
@@ -157,19 +162,49 @@ impl<'w> Rounds<'w> {
     }
 
     fn dispatch(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
-        let selected = &self.cohort.selection;
-        engine.note(&Record::Opened { round: server.round(), time: engine.now(), selected })?;
-        server.count(engine.world, selected);
-        self.jobs.selected.extend(selected);
+        self.note_opening(engine, server)?;
         let learning = server.learning.as_ref();
         let sent = |client| learning.map(|learning| learning.sent(0, client));
         // Late updates that came while candidates were awaited or asked join at the end of this round.
-        let bound = self.rule.ask + self.carried + self.joining.len();
+        let bound = self.rule.most + self.carried + self.joining.len();
         self.cohort.begin(engine, sent, bound)?;
-        if let Some(cut) = self.rule.cut {
+        self.cut = self.cohort.selection.deadline.or(self.rule.cut);
+        if let Some(cut) = self.cut {
             engine.set_timer(BOUNDARY, engine.now() + cut);
         }
         Ok(())
+    }
+
+    fn note_opening(&mut self, engine: &mut Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
+        let selected = &self.cohort.selection;
+        engine.note(&Record::Opened { round: server.round(), time: engine.now(), selected })?;
+        server.count(engine.world, selected);
+        self.jobs.select(selected);
+        Ok(())
+    }
+
+    /// A round without clients: it closes at once and makes no model. Late updates wait for the next round.
+    fn close_empty(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        round: RoundUnderWay,
+    ) -> Result<(), RunError> {
+        self.note_opening(engine, server)?;
+        let told = Told { policy: &mut *self.policy, turn: self.turn, selected: &[], server: None };
+        let closing = Closing {
+            round,
+            jobs: &self.jobs,
+            is_abandoned: false,
+            is_spent: engine.is_spent(),
+            intake: Intake::Nothing,
+            hindsight: None,
+            policy: Some(told),
+            scopes: &[],
+            clusters: None,
+        };
+        server.close(engine, closing)?;
+        engine.check_pending_of(self.carried, self.joining.len())
     }
 
     /// How many updates of its own the round waits for.
@@ -225,6 +260,11 @@ impl<'w> Rounds<'w> {
         Ok(())
     }
 
+    /// The run is over: late updates that wait for a round with clients are not used.
+    pub fn finish(&self, engine: &mut Engine<'_>) {
+        self.joining.iter().for_each(|&id| engine.waste(id));
+    }
+
     /// There is no further round: late updates that came meanwhile are not used.
     fn end(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>, round: RoundUnderWay) -> Result<(), RunError> {
         server.take_back(round);
@@ -245,7 +285,7 @@ impl<'w> Rounds<'w> {
         let now = engine.now();
         let dispatched = self.cohort.jobs.first().map_or(now, |&id| engine.jobs[id].dispatched);
         let has_enough = self.cohort.arrived.len() >= self.take();
-        let timeout = self.rule.cut.filter(|&cut| now - dispatched >= cut && !has_enough);
+        let timeout = self.cut.filter(|&cut| now - dispatched >= cut && !has_enough);
         let is_abandoned = self.cohort.arrived.len() < self.rule.quorum;
         self.carried += self.cohort.stop_waiting(engine, self.rule.carry.is_some(), &mut self.jobs)?;
         let intake = self.intake(engine, server, is_abandoned)?;

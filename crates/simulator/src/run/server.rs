@@ -8,7 +8,7 @@ use super::checkpoint::Shared;
 use super::clusters::ClusterDecision;
 use super::engine::{Engine, THE_SERVER};
 use super::hindsight::{Found, HindsightMeter, OpenRound};
-use super::learning::{Accuracies, Intake, Learning, Measured, ServerScope, Sought, Trained};
+use super::learning::{Accuracies, Before, Intake, Learning, Measured, ServerScope, Sought, Trained};
 use super::{Accounts, Metrics, RunError, RunSettings, evaluations};
 use crate::metrics::{Offers, Participation};
 use crate::policy::{AccuracyOn, Explanation, Feedback, ModelQuality, Policy, RoundReport};
@@ -85,22 +85,14 @@ pub(super) struct Closing<'a, 'w> {
 }
 
 /// What selections lost in hindsight.
-#[derive(Default)]
+#[derive(Default, Stateful)]
 pub(super) struct Judged {
     /// Of the round under way.
+    #[state(empty = "judgements are recorded at the end of their round")]
     of_round: Vec<HindsightRound>,
     lost: f64,
     /// Of all rounds; none before the first that was judged.
     total: Option<CompensatedSum>,
-}
-
-impl Stateful for Judged {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { of_round, lost, total } = self;
-        assert!(of_round.is_empty(), "what was judged is recorded at the end of its round");
-        state.field(lost);
-        state.field(total);
-    }
 }
 
 impl Judged {
@@ -228,7 +220,8 @@ impl<'w> Server<'w> {
     /// What is to be found out about updates for a policy and for the records.
     pub fn sought(&self, policy: &dyn Policy) -> Sought {
         let probe = |kind| self.learning.as_ref()?.probe(kind);
-        Sought { wants: self.settings.wants(policy), answer: policy.wants_answer().and_then(probe) }
+        let answer = policy.wants_answer().and_then(probe);
+        Sought { wants: self.settings.wants(policy), answer, subsets: policy.capabilities().subsets }
     }
 
     /// Counts a selection that is being carried out.
@@ -254,8 +247,9 @@ impl<'w> Server<'w> {
         self.is_spent = is_spent;
         self.metrics.clear();
         self.server_measures.clear();
-        let (mut trained, mut quality, mut edge_accuracy) = (Vec::new(), None, None);
+        let (mut trained, mut quality, mut edge_accuracy, mut before) = (Vec::new(), None, None, None);
         if let Some(learning) = &mut self.learning {
+            before = sought.subsets.then(|| learning.before(round, None));
             if wants.model_quality && self.quality.is_none() {
                 self.quality = Some(learning.quality(None, parallel)?);
             }
@@ -309,7 +303,7 @@ impl<'w> Server<'w> {
             let (down_bytes, up_bytes) = tier_bytes;
             let report =
                 RoundReport { turn, round, selected, duration, down_bytes, up_bytes, metrics, quality, edge_accuracy };
-            report_round(policy, self.learning.as_ref(), &trained, report);
+            report_round(policy, self.learning.as_ref(), (&trained, before.as_ref(), parallel), report);
             self.explain_after(policy, turn, server, selected);
         }
         let clusters = match clusters {
@@ -453,11 +447,12 @@ impl<'w> Server<'w> {
     }
 }
 
-/// Tells a policy how its updates were trained, and how its round went.
+/// Tells a policy how its updates were trained, what subsets of them are worth if it evaluates that, and how its round
+/// went.
 pub(super) fn report_round(
     policy: &mut dyn Policy,
     learning: Option<&Learning<'_>>,
-    trained: &[Trained],
+    (trained, before, parallel): (&[Trained], Option<&Before<'_>>, bool),
     report: RoundReport<'_>,
 ) {
     let (wants_updates, kind) = (policy.wants().update, policy.wants_answer().unwrap_or_default());
@@ -467,6 +462,9 @@ pub(super) fn report_round(
             policy.told_answer(trained.client, kind, &trained.answer);
         }
         policy.observe(&Feedback::Trained(trained.report(update)));
+    }
+    if let Some((learning, before)) = learning.zip(before) {
+        learning.tell_subsets(policy, before, parallel);
     }
     policy.observe(&Feedback::Round(report));
 }

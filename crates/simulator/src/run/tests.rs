@@ -78,10 +78,12 @@ pub fn world(base: &str, more: &str) -> World {
             decays: Vec::new(),
             noise: None,
         },
+        most_epochs: None,
         inference_share: 1.0 / 3.0,
         clusters: None,
         ties: Ties::Fifo,
         aggregation: Default::default(),
+        algorithm: Default::default(),
         reward: None,
         meters: Vec::new(),
         hindsight: hindsight.map(|HindsightLines { utility, kappa, t_semi, size, every }| HindsightPlan {

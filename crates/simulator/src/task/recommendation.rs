@@ -93,28 +93,21 @@
 //! # model = { dmrl = { text = "ml-side/ml-100k_plot_tfidf_svd64.csv.gz" } }
 //! ```
 
-mod dmrl;
 mod given;
-mod model;
 
-pub use dmrl::Dmrl;
+pub use fedgenie_learning::task::recommendation::recommenders::CATALOGUE as MODELS;
 pub use given::MissingTriplets;
-pub use model::{ModelConfig, ProxyConfig};
 
 use super::{DataCache, Material, Task, TaskError, TaskSettings};
-use fedgenie_core::catalogue::{Catalogue, Entry};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::located;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::matrix_factorisation::Moves;
-use fedgenie_learning::metric::loss::LOSS;
-use fedgenie_learning::model::weights::read_tensors;
-use fedgenie_learning::ranking::Ranker;
-use fedgenie_learning::ratings::triplets::Triplets;
 use fedgenie_learning::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPartition, RatingsSplit, SplitConfig};
-use fedgenie_learning::task::recommendation::{Kind, Recommendation, Sent, Settings, Start, TENSORS, multimodal};
+use fedgenie_learning::task::recommendation::recommenders::{Given, RecommenderConfig, Undealt};
+use fedgenie_learning::task::recommendation::{Sent, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -165,7 +158,7 @@ pub struct Config {
     pub missing_triplets: MissingTriplets,
     /// What is learned.
     #[serde(default)]
-    pub model: ModelConfig,
+    pub model: RecommenderConfig,
     /// Rounds that the staleness of items is a share of.
     #[serde(default = "hundred")]
     pub staleness_window: u32,
@@ -248,15 +241,6 @@ impl From<SentConfig> for Sent {
     }
 }
 
-/// What scenarios can name as the model of a recommendation.
-pub static MODELS: Catalogue = Catalogue {
-    kind: "recommender",
-    definition: "RecommendationModelConfig",
-    entries: &[Entry { name: "dmrl", summary: "", source: include_str!("recommendation/dmrl.rs") }],
-    // What `mf` is stands with the task.
-    shared: include_str!("recommendation.rs"),
-};
-
 impl Config {
     fn filters(&self) -> Filters {
         let Self { users, items, range, positive_at_least, min_per_user, .. } = *self;
@@ -269,15 +253,15 @@ impl Config {
         self.split.clone().unwrap_or_else(own)
     }
 
-    /// The settings of rows of so many numbers.
-    fn settings(&self, (dimensions, kind): (usize, Kind)) -> Settings {
+    /// What is said of training and measures, whatever the model.
+    fn settings(&self) -> Settings {
         let moves = match self.updated_items {
             UpdatedItems::Touched => Moves::Touched,
             UpdatedItems::Interacted => Moves::Interacted,
         };
         let transfer = [self.transfer.down, self.transfer.up].map(Sent::from);
         let (cutoffs, staleness_window) = (self.cutoffs.clone(), self.staleness_window);
-        Settings { dimensions, kind, cutoffs, moves, transfer, staleness_window }
+        Settings { cutoffs, moves, transfer, staleness_window }
     }
 
     fn check_measures(&self) -> Result<(), Complaint> {
@@ -289,11 +273,10 @@ impl Config {
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Complaint::new("cutoffs", format!("{} is listed twice", pair[0])));
         }
-        let mut names = Ranker::names(&self.cutoffs);
-        if matches!(self.model, ModelConfig::Dmrl(_)) {
-            names.push(LOSS.measure.name.to_owned());
-        }
-        if names.contains(&self.quality) {
+        // Every model has this one.
+        let known = self.model.as_settings().measures(&self.settings(), &auc(), false).unwrap_or_default();
+        let names: Vec<&str> = known.of_data.iter().map(|measure| measure.name).collect();
+        if names.contains(&&*self.quality) {
             return Ok(());
         }
         let message = format!("found {:?}; expected one of {}", self.quality, names.join(", "));
@@ -302,15 +285,18 @@ impl Config {
 
     /// What is of rows of a table is refused where all tensors travel whole.
     fn check_rows(&self) -> Result<(), Complaint> {
-        if !matches!(self.model, ModelConfig::Dmrl(_)) {
+        if !self.model.as_settings().is_whole() {
             return Ok(());
         }
+        let kind = self.model.kind();
         if self.updated_items != UpdatedItems::default() {
-            return Err(Complaint::new("updated_items", "is not for dmrl, where every step moves all tensors"));
+            let message = format!("is not for {kind}, where every step moves all tensors");
+            return Err(Complaint::new("updated_items", message));
         }
         let whole = TransferConfig { down: SentConfig::Table, up: SentConfig::Table };
         if self.transfer != TransferConfig::default() && self.transfer != whole {
-            return Err(Complaint::new("transfer", "is not for dmrl, where all tensors travel whole, both ways"));
+            let message = format!("is not for {kind}, where all tensors travel whole, both ways");
+            return Err(Complaint::new("transfer", message));
         }
         Ok(())
     }
@@ -327,11 +313,8 @@ impl TaskSettings for Config {
             SplitConfig::File | SplitConfig::LeaveOneOut => true,
             SplitConfig::Random { valid, .. } | SplitConfig::PerUser { valid, .. } => valid > 0.0,
         };
-        match &self.model {
-            ModelConfig::Dmrl(_) => multimodal::Settings::measures(&self.cutoffs, &self.quality, has_valid),
-            model => model.rows().and_then(|rows| self.settings(rows).measures(&self.quality, has_valid)),
-        }
-        .unwrap_or_default()
+        let model = self.model.as_settings();
+        model.measures(&self.settings(), &self.quality, has_valid).unwrap_or_default()
     }
 
     fn trains(&self) -> bool {
@@ -364,18 +347,12 @@ impl TaskSettings for Config {
         self.data.resolve_paths(base, data);
         self.start = self.start.as_ref().map(|start| base.join(start));
         self.triplets = self.triplets.as_ref().map(|triplets| located(triplets, base, data));
-        if let ModelConfig::Dmrl(dmrl) = &mut self.model {
-            dmrl.resolve_paths(base, data);
-        }
+        self.model.as_settings_mut().resolve_paths(base, data);
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let features = match &self.model {
-            ModelConfig::Dmrl(dmrl) => dmrl.files(),
-            _ => Vec::new(),
-        };
         let files = self.data.files().into_iter().chain(self.triplets.clone()).chain(self.start.clone());
-        files.chain(features).collect()
+        files.chain(self.model.as_settings().files()).collect()
     }
 
     fn check(&self) -> Result<(), Complaint> {
@@ -384,7 +361,8 @@ impl TaskSettings for Config {
         if let Some(split) = &self.split {
             split.check().map_err(|complaint| complaint.below("split"))?;
         }
-        self.model.check().map_err(|complaint| complaint.below("model"))?;
+        let model = self.model.as_settings();
+        model.check().map_err(|complaint| complaint.below(self.model.kind()).below("model"))?;
         self.check_rows()?;
         if self.triplets.is_none() && !self.missing_triplets.is_refuse() {
             return Err(Complaint::new(
@@ -403,62 +381,30 @@ impl TaskSettings for Config {
         let split = self.split().split(data, streams)?;
         let given = self.triplets.as_ref().map(|path| self.missing_triplets.read(path, &split)).transpose()?;
         let (triplets, notes) = given.map_or((None, Vec::new()), |(triplets, notes)| (Some(triplets), notes));
-        let rows = match &self.model {
-            ModelConfig::Dmrl(dmrl) => {
-                let own = self.data.features(&split.data.item_ids, streams);
-                let (settings, material) = dmrl.material(
-                    &self.cutoffs,
-                    &split,
-                    own,
-                    (self.triplets.as_deref(), triplets.map(|triplets| triplets.train)),
-                    self.start.as_deref(),
-                )?;
-                let material = multimodal::Material { notes, ..material };
-                let partition = self.partition.clone();
-                return Ok(Some(Box::new(dmrl::Multimodal { settings, split, partition, material })));
-            }
-            model => model.rows().expect("all other models are of rows"),
-        };
-        let settings = self.settings(rows);
-        let d = settings.dimensions;
-        super::check_parameters(
-            (split.items() + split.users()).saturating_mul(d)
-                + settings.kind.weights(d)
-                + split.users().saturating_mul(settings.kind.private_weights(d)),
-        )
-        .map_err(TaskError::Network)?;
-        let start = match &self.start {
-            None => None,
-            Some(path) => {
-                let counts = [split.items(), split.users()];
-                let of_rows = TENSORS.iter().zip(counts).map(|(&name, rows)| (name.to_owned(), vec![rows, d]));
-                let expected = of_rows.chain(settings.kind.first_tensors(d)).collect();
-                let mut values = read_tensors(path, expected)?.into_iter().map(|tensor| tensor.values);
-                let mut next = || values.next().expect("each tensor is read");
-                Some(Start { items: next(), users: next(), weights: values.flatten().collect() })
-            }
-        };
-        let partition = self.partition.clone();
-        let metadata = if partition.is_by_user() { self.data.metadata(&split.data.user_ids)? } else { None };
-        Ok(Some(Box::new(Ratings { settings, split, partition, triplets, start, metadata, notes })))
+        let recommender = self.model.as_settings().prepare(Given {
+            data: &self.data,
+            split: &split,
+            settings: &self.settings(),
+            is_by_user: self.partition.is_by_user(),
+            triplets: self.triplets.as_deref().zip(triplets),
+            start: self.start.as_deref(),
+            notes,
+            streams,
+        })?;
+        Ok(Some(Box::new(Ratings { recommender, split, partition: self.partition.clone() })))
     }
 }
 
 /// Ratings before they are spread over clients.
 struct Ratings {
-    settings: Settings,
+    recommender: Box<dyn Undealt>,
     split: RatingsSplit,
     partition: RatingsPartition,
-    triplets: Option<Triplets>,
-    start: Option<Start>,
-    metadata: Option<Vec<Vec<f64>>>,
-    notes: Vec<String>,
 }
 
 impl Material for Ratings {
     fn whole_bytes(&self) -> u64 {
-        let d = self.settings.dimensions;
-        (self.split.items() * d + self.settings.kind.weights(d)) as u64 * 4
+        self.recommender.whole_bytes()
     }
 
     fn clients(&self) -> Option<usize> {
@@ -466,10 +412,8 @@ impl Material for Ratings {
     }
 
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
-        let Self { settings, split, partition, triplets, start, metadata, notes } = *self;
+        let Self { recommender, split, partition } = *self;
         let dealt = partition.build(&split, clients, sizes, streams)?;
-        let dealt = (&dealt, partition.is_by_user());
-        let task = Recommendation::new(settings, &split, dealt, triplets.as_ref(), start, streams);
-        Ok(Arc::new(task.with_metadata(metadata).with_notes(notes)))
+        Ok(recommender.deal(&split, (&dealt, partition.is_by_user()), streams))
     }
 }

@@ -51,7 +51,7 @@ pub use course::Scripted;
 
 use super::{DataCache, Material, Outline, TaskError, TaskSettings};
 use crate::population::trace::Memo;
-use course::{Script, Undealt};
+use course::{Lines, Undealt};
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::limits::PAYLOAD_BYTES;
 use fedgenie_core::metric::{Better, Measure, Measures};
@@ -104,7 +104,7 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub losses: Option<PathBuf>,
     #[serde(skip)]
-    script: Memo<Script>,
+    script: Memo<Lines>,
 }
 
 /// For the schema: the names of [`Better`].
@@ -166,8 +166,8 @@ impl Config {
     }
 
     /// What the files say, read once.
-    fn script(&self) -> Result<Arc<Script>, Complaint> {
-        let read = || -> Result<Script, Complaint> {
+    fn script(&self) -> Result<Arc<Lines>, Complaint> {
+        let read = || -> Result<Lines, Complaint> {
             let by_client = |(key, numbers): (&'static str, &Numbers)| match numbers {
                 Numbers::List(list) => Ok(ByClient::listed(key, list)),
                 Numbers::File(path) => ByClient::read(path).map_err(|error| Complaint::new(key, error.to_string())),
@@ -177,7 +177,7 @@ impl Config {
                 path.as_ref().map(read).transpose().map_err(|error| Complaint::new(key, error.to_string()))
             };
             let [effects, gains, client_losses] = self.lists();
-            Ok(Script {
+            Ok(Lines {
                 effects: by_client(effects)?,
                 gains: by_client(gains)?,
                 client_losses: by_client(client_losses)?,
@@ -274,7 +274,7 @@ impl TaskSettings for Config {
 
     fn check_outline(&self, outline: &Outline) -> Result<(), Complaint> {
         let script = self.script()?;
-        let Script { effects, gains, client_losses, accuracies, losses } = &*script;
+        let Lines { effects, gains, client_losses, accuracies, losses } = &*script;
         for (key, numbers) in [("effects", effects), ("gains", gains), ("client_losses", client_losses)] {
             numbers.check(outline.clients).map_err(|message| Complaint::new(key, message))?;
         }

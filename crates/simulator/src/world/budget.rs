@@ -1,10 +1,11 @@
 //! What travels, and the budget of a run: most bytes of clients, and the fewest clients of a round that they have to
 //! pay for.
 
-use super::{World, WorldError, WorldPlan};
+use super::{Training, World, WorldError, WorldPlan};
 use crate::protocol::Rule;
 use fedgenie_core::id::{ClientId, JobNumber};
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::algorithm::Algorithm;
 use fedgenie_learning::task::{Context, JobKey, Task};
 use fedgenie_learning::trainer::LocalTraining;
 
@@ -42,17 +43,22 @@ impl Default for Budget {
     }
 }
 
-/// The bytes that a job moves, down and up.
+/// The bytes that a job moves, down and up: the model or its rows, and what the algorithm sends beside them.
 pub(super) fn transfer(
-    (task, payload_bytes): (Option<&dyn Task>, u64),
+    (task, payload_bytes, algorithm): (Option<&dyn Task>, u64, &Algorithm),
     context: &Context<'_>,
     client: ClientId,
     number: JobNumber,
 ) -> [u64; 2] {
-    match task {
-        Some(task) if !task.sends_all() => task.transfer(JobKey { client, number }, context),
-        _ => [payload_bytes; 2],
+    let Some(task) = task else { return [payload_bytes; 2] };
+    let job = JobKey { client, number };
+    let of_model = task.partial().map_or([payload_bytes; 2], |partial| partial.transfer(job, context));
+    if !algorithm.sends_more() {
+        return of_model;
     }
+    // The ids of rows travel once.
+    let beside = algorithm.beside(of_model.map(|bytes| task.layout().numbers_in(bytes)));
+    [of_model[0].saturating_add(beside[0]), of_model[1].saturating_add(beside[1])]
 }
 
 impl BudgetPlan {
@@ -102,7 +108,7 @@ impl WorldPlan {
     pub(super) fn budget(
         &self,
         (rule, clients): (&Rule, usize),
-        task: (Option<&dyn Task>, u64),
+        task: (Option<&dyn Task>, u64, &Algorithm),
         (settings, streams): (&LocalTraining, &Streams),
         warnings: &mut Vec<String>,
     ) -> Result<Budget, WorldError> {
@@ -136,21 +142,30 @@ impl World {
         }
     }
 
-    /// The bytes that a job moves, down and up.
-    pub fn transfer(&self, client: ClientId, number: JobNumber) -> [u64; 2] {
-        transfer((self.task.as_deref(), self.training.payload_bytes), &self.context(), client, number)
+    /// The bytes that a job of so many epochs, or of the usual work, moves down and up.
+    pub fn transfer(&self, client: ClientId, number: JobNumber, epochs: Option<u32>) -> [u64; 2] {
+        let Training { payload_bytes, algorithm, .. } = &self.training;
+        let task = (self.task.as_deref(), *payload_bytes, algorithm);
+        match epochs {
+            None => transfer(task, &self.context(), client, number),
+            Some(epochs) => {
+                let settings = self.training.local.of_epochs(epochs);
+                transfer(task, &Context { settings: &settings, ..self.context() }, client, number)
+            }
+        }
     }
 
-    /// What a job costs: the bytes that it moves, both ways together.
+    /// What a job costs at the most: the bytes that it moves, both ways together, with all the epochs that a policy may
+    /// choose. A longer job moves the rows of a shorter one, and others.
     pub fn price(&self, client: ClientId, number: JobNumber) -> u64 {
-        let [down, up] = self.transfer(client, number);
+        let [down, up] = self.transfer(client, number, self.training.longest());
         down.saturating_add(up)
     }
 
     /// What every job costs, if all cost the same.
     pub fn one_price(&self) -> Option<u64> {
-        let is_same = self.task.as_ref().is_none_or(|task| task.sends_all());
-        is_same.then(|| self.training.payload_bytes.saturating_mul(2))
+        let is_same = self.task.as_ref().is_none_or(|task| task.partial().is_none());
+        is_same.then(|| self.price(ClientId(0), JobNumber(1)))
     }
 
     /// What the dearest of some clients' jobs costs. `number` is that of each one's job.

@@ -2,18 +2,50 @@
 
 use super::{WorldError, WorldPlan, initially, servers};
 use crate::clusters::{ClusterModel, Clusters};
-use crate::protocol::Rule;
+use crate::protocol::{Rule, Staleness};
 use crate::task::TaskError;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{EdgeId, Round};
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::task::Task;
+use fedgenie_learning::algorithm::{Algorithm, Scene};
+use fedgenie_learning::task::{Losses, Script, Task};
+
+/// The script of a task that tells losses of clusters' models.
+fn script(task: Option<&dyn Task>) -> Option<&dyn Script> {
+    task?.script().filter(|script| script.tells_losses())
+}
 
 impl WorldPlan {
+    /// The algorithm, if it is defined for the rest of the scenario.
+    pub(super) fn algorithm(&self, rule: &Rule, task: Option<&dyn Task>) -> Result<Algorithm, WorldError> {
+        let weighs = |staleness: Staleness| staleness != Staleness::Constant;
+        let (has_edges, weighs_age) = match rule {
+            Rule::Rounds(rule) => (false, rule.carry.is_some_and(weighs)),
+            Rule::Buffered(rule) => (false, weighs(rule.staleness)),
+            Rule::Hierarchical(rule) => (true, rule.buffer.is_some_and(|buffer| weighs(buffer.staleness))),
+        };
+        let scene = Scene {
+            optimizer: self.training.optimizer.config(),
+            proximal: f64::from(self.training.proximal),
+            has_noise: self.training.noise.is_some(),
+            weighting: self.aggregation.weighting(),
+            server: &self.aggregation.server,
+            protocol: self.protocol.kind(),
+            has_edges,
+            has_clusters: self.clusters.is_some(),
+            weighs_age,
+            task: self.task.name(),
+            has_model: task.is_some_and(|task| !task.layout().is_empty()),
+            has_gradient: task.and_then(Task::losses).is_some_and(Losses::has_gradient),
+            has_own_combination: task.is_some_and(|task| task.combination().is_some()),
+        };
+        Ok(Algorithm::new(&self.algorithm, &scene).map_err(|complaint| complaint.below("algorithm"))?)
+    }
+
     /// Checks that the task has the losses that rule and regret of clusters compare.
     pub(super) fn check_losses(&self, clusters: &Clusters, task: Option<&dyn Task>) -> Result<(), WorldError> {
         let is_measured = self.task.trains() && self.task.measures().loss().is_some();
-        let has_losses = task.is_some_and(|task| task.tells_losses() || is_measured);
+        let has_losses = script(task).is_some() || task.is_some() && is_measured;
         let path = match (clusters.needs_losses(), self.assignment_regret) {
             _ if has_losses => return Ok(()),
             (true, _) => format!("clusters.assign.{}", clusters.assign.kind()),
@@ -36,18 +68,18 @@ impl WorldPlan {
         task: Option<&dyn Task>,
         rule: &Rule,
     ) -> Result<(), WorldError> {
-        let (Some(task), Some(every)) = (task.filter(|task| task.tells_losses()), clusters.every()) else {
+        let (Some(script), Some(every)) = (script(task), clusters.every()) else {
             return Ok(());
         };
         if !clusters.needs_losses() && !self.assignment_regret {
             return Ok(());
         }
-        let last = self.rounds.or(task.last_told().map(|round| round.0)).unwrap_or(0);
+        let last = self.rounds.or(script.last_told().map(|round| round.0)).unwrap_or(0);
         for round in (every..=last).step_by(every as usize).map(Round) {
             for server in (0..servers(rule)).map(EdgeId::from_index) {
                 for cluster in 0..clusters.count {
                     let wrong = |message| WorldError::Task(TaskError::Setting(Complaint::new("losses", message)));
-                    task.told_loss(round, server, cluster).map_err(wrong)?;
+                    script.told_loss(round, server, cluster).map_err(wrong)?;
                 }
             }
         }
@@ -94,7 +126,11 @@ impl WorldPlan {
             return Ok(());
         }
         let mut slope = Vec::new();
-        let is_known = |task: &dyn Task| initially(task, streams, servers(rule), |state| task.slope(state, &mut slope));
+        let is_known = |task: &dyn Task| {
+            let of =
+                |losses: &dyn Losses| initially(task, streams, servers(rule), |state| losses.slope(state, &mut slope));
+            task.losses().is_some_and(of)
+        };
         if task.is_some_and(is_known) {
             return Ok(());
         }
@@ -126,7 +162,7 @@ impl WorldPlan {
 
     /// Checks that the task can add the noise that is asked for.
     pub(super) fn check_noise(&self, task: Option<&dyn Task>) -> Result<(), WorldError> {
-        if self.training.noise.is_none() || task.is_some_and(Task::has_noise) {
+        if self.training.noise.is_none() || task.is_some_and(|task| task.describe().has_noise) {
             return Ok(());
         }
         let task = self.task.name();

@@ -35,8 +35,8 @@ pub(super) fn define(
         return Err(WorldError::scenario("regret.utility", message));
     }
     if let Some(name) = utility.of_answers() {
-        let kind = task.and_then(|task| task.probes().iter().find(|kind| kind.name == name));
-        if !kind.map_or(task.is_some_and(|task| task.has_losses()), |kind| kind.numbers == 1) {
+        let kind = task.and_then(|task| task.probe_kinds().iter().find(|kind| kind.name == name));
+        if !kind.map_or(task.is_some_and(|task| task.describe().has_losses), |kind| kind.numbers == 1) {
             let message = format!(
                 "adds up what clients answer when they are asked for {name:?}, or else their losses, and the clients \
                  of this task know neither; take a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
@@ -47,8 +47,9 @@ pub(super) fn define(
     if let Some(weights) = utility.of_sets() {
         check_metrics(weights, measures)?;
         // Where jobs cost different amounts, what a set costs does not follow from its size.
-        let is_alike = weighs(weights).is_none() || task.is_some_and(|task| task.sends_all());
-        let is_summed = direction(weights).is_some() && task.is_some_and(|task| task.adds(ClientId(0)).is_some());
+        let is_alike = weighs(weights).is_none() || task.is_some_and(|task| task.partial().is_none());
+        let is_summed = direction(weights).is_some()
+            && task.and_then(Task::script).is_some_and(|script| script.adds(ClientId(0)).is_some());
         let is_sorted = is_alike && is_summed;
         let servers = match rule {
             _ if is_sorted => Vec::new(),

@@ -1,10 +1,12 @@
 //! The policies of a run in a world: one for each server that selects, and what each may ask about the world when it is
 //! built.
 
-use super::World;
-use crate::policy::{BuildContext, DeclaredDevice, Devices, Policies, Policy, PolicyConfig, PolicySource, Wants};
+use super::{Training, World};
+use crate::policy::{
+    Bounds, BuildContext, Capabilities, DeclaredDevice, Devices, Policies, Policy, PolicyConfig, PolicySource, Wants,
+};
 use crate::population::Population;
-use crate::protocol::{HierarchicalRule, RoundRule, Rule};
+use crate::protocol::{BufferedRule, HierarchicalRule, RoundRule, Rule};
 use crate::task::Task;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
@@ -35,13 +37,34 @@ impl World {
     /// Calls with what a policy may ask about a world in which one server selects among all clients.
     pub fn with_context<T>(&self, build: impl FnOnce(&BuildContext<'_>) -> T) -> T {
         let rule = &self.protocol.rule;
-        self.with_context_of(self.population.len(), (rule.ask(), rule.take()), self.population.data_sizes(), build)
+        let bounds = match rule {
+            Rule::Rounds(rule) => self.bounds(rule),
+            Rule::Buffered(rule) => self.bounds_of_one(rule),
+            Rule::Hierarchical(rule) => {
+                Bounds { cohort: rule.most_asked(), most: rule.largest(), ..self.bounds(&rule.edge[0]) }
+            }
+        };
+        self.with_context_of(self.population.len(), (bounds, rule.take()), self.population.data_sizes(), build)
+    }
+
+    /// What a policy may decide of the rounds of a server.
+    pub(crate) fn bounds(&self, rule: &RoundRule) -> Bounds {
+        let RoundRule { ask: cohort, most, cut: deadline, cut_least: deadline_least, .. } = *rule;
+        let Training { local, most_epochs, .. } = &self.training;
+        Bounds { cohort, most, deadline, deadline_least, epochs: local.epochs(), most_epochs: *most_epochs }
+    }
+
+    /// The same where clients are selected one by one.
+    pub(crate) fn bounds_of_one(&self, rule: &BufferedRule) -> Bounds {
+        let Training { local, most_epochs, .. } = &self.training;
+        let (epochs, most_epochs) = (local.epochs(), *most_epochs);
+        Bounds { cohort: 1, most: 1, deadline: rule.timeout, deadline_least: None, epochs, most_epochs }
     }
 
     fn with_context_of<T>(
         &self,
         among: usize,
-        (cohort, take): (usize, usize),
+        (bounds, take): (Bounds, usize),
         data_sizes: &[u32],
         build: impl FnOnce(&BuildContext<'_>) -> T,
     ) -> T {
@@ -49,12 +72,13 @@ impl World {
         build(&BuildContext {
             clients: self.population.len(),
             among,
-            cohort,
+            cohort: bounds.cohort,
             take,
+            bounds,
             data_sizes,
             in_rounds: matches!(self.protocol.rule, Rule::Rounds(_)),
-            trains: self.task.as_ref().is_some_and(|task| task.has_losses()),
-            probes: self.task.as_ref().map_or(&[], |task| task.probes()),
+            trains: self.task.as_ref().is_some_and(|task| task.describe().has_losses),
+            probes: self.task.as_ref().map_or(&[], |task| task.probe_kinds()),
             devices: &WorldDevices {
                 population: &self.population,
                 task: self.task.as_deref(),
@@ -83,7 +107,7 @@ impl World {
 
     /// Refuses a limit of a policy's own that limits nothing.
     fn check_limit(&self, source: &PolicySource) -> Result<(), Complaint> {
-        let asked = self.protocol.rule.ask();
+        let asked = self.protocol.rule.most();
         match source {
             PolicySource::Limited(_, most) if *most as usize > asked => {
                 let message = format!(
@@ -100,7 +124,7 @@ impl World {
     fn content(&self, policy: Box<dyn Policy>) -> Result<Box<dyn Policy>, Complaint> {
         let (task, name) = (self.task.as_deref(), self.task_name);
         let has_model = task.is_some_and(|task| !task.layout().is_empty());
-        let has_losses = task.is_some_and(|task| task.has_losses());
+        let has_losses = task.is_some_and(|task| task.describe().has_losses);
         let Wants { loss_rms, quality, deviation, update, change, model_quality, edge_accuracy } = policy.wants();
         let wanted = [
             ("loss_rms", loss_rms, has_losses),
@@ -125,11 +149,29 @@ impl World {
             );
             return Err(Complaint::new("", message));
         }
+        let Capabilities { layout, bounds: _, subsets, forecast } = policy.capabilities();
+        let is_judged = has_model && self.measures.main().is_some();
+        let lacking = [
+            ("the layout of the model", layout && !has_model, "this task has no model; take another task"),
+            (
+                "the quality of subsets of updates",
+                subsets && !is_judged,
+                "this task has no model that is measured; take another task",
+            ),
+            (
+                "forecasts of availability",
+                forecast && self.population.forecast().is_none(),
+                "the scenario gives none; give [population.forecast] horizon",
+            ),
+        ];
+        if let Some((what, _, why)) = lacking.into_iter().find(|(_, lacks, _)| *lacks) {
+            return Err(Complaint::new("", format!("declares {what}, and {why} or another policy")));
+        }
         if policy.needs_losses() && !has_losses {
             let message = format!("compares losses of clients, and this task ({name}) has none; take another task");
             return Err(Complaint::new("", message));
         }
-        let known: Vec<&str> = task.map_or(&[][..], |task| task.probes()).iter().map(|kind| kind.name).collect();
+        let known: Vec<&str> = task.map_or(&[][..], |task| task.probe_kinds()).iter().map(|kind| kind.name).collect();
         let brought = policy.wants_answer();
         if let Some(kind) = policy.probe_kinds().iter().chain(&brought).find(|kind| !known.contains(kind)) {
             let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
@@ -149,7 +191,7 @@ impl World {
             for client in members {
                 sizes[client.index()] = all_sizes[client.index()];
             }
-            let sizes_of_rounds = (rule.ask, rule.take);
+            let sizes_of_rounds = (self.bounds(rule), rule.take.min(rule.ask));
             let policy = self.with_context_of(members.len(), sizes_of_rounds, &sizes, |context| source.build(context));
             policy.and_then(|policy| self.content(policy))
         };
@@ -161,6 +203,7 @@ impl World {
             among: sizes.len(),
             cohort: rule.edges_per_round,
             take: rule.edges_per_round,
+            bounds: Bounds { deadline: rule.cloud_timeout, ..Bounds::of_size(rule.edges_per_round) },
             data_sizes: &sizes,
             in_rounds: false,
             trains: false,
@@ -173,6 +216,10 @@ impl World {
         };
         let of_cloud = |source: &PolicyConfig| {
             let policy = source.build(&cloud_context).and_then(without_probes)?;
+            if let Some(what) = policy.capabilities().of_clients() {
+                let message = format!("declares {what}, which edge servers have not; take another policy");
+                return Err(Complaint::new("", message));
+            }
             if policy.wants() != Wants::default() || policy.needs_losses() {
                 let message = "wants to know of training, of which the cloud's policy is told nothing; take another";
                 return Err(Complaint::new("", message));
@@ -247,10 +294,10 @@ impl Devices for WorldDevices<'_> {
     }
 
     fn categories(&self) -> Option<Vec<Vec<u64>>> {
-        self.task.and_then(Task::categories)
+        self.task?.dealt()?.categories()
     }
 
     fn features(&self) -> Option<Vec<Vec<f64>>> {
-        self.task.and_then(Task::user_features)
+        self.task?.describe().user_features.clone()
     }
 }

@@ -59,6 +59,7 @@ impl WorldPlan {
             let from = &rule.members[drift.source(server, rule.members.len())];
             members.iter().zip(from).for_each(|(client, source)| sources[client.index()] = *source);
         }
-        Ok(task.with_data_of(&sources).map(|moved| (drift, moved)))
+        let moved = task.dealt().and_then(|dealt| dealt.with_data_of(&sources));
+        Ok(moved.map(|moved| (drift, moved)))
     }
 }

@@ -51,7 +51,7 @@ impl Config {
         let numbered: Vec<(usize, &(&str, AnyLaw))> = laws.iter().enumerate().collect();
         let found = context.map(&numbered, |(number, (_, law))| {
             // As a run: client by client and round by round, the first of the three phases.
-            let variate = |round: u32| law.quantile(streams.stream(Purpose::Latency, *number as u32, round).uniform());
+            let variate = |round: u32| law.quantile(streams.draw(Purpose::Latency, *number as u32, round).uniform());
             let mut sample: Vec<f64> = (1..=self.samples).map(variate).collect();
             Ok(kolmogorov::test(&mut sample, |x| law.cdf(x)))
         })?;

@@ -54,7 +54,7 @@
 use super::{HindsightClient, ModelScore, UpdateScore, UtilityRun, UtilitySettings};
 use crate::config::{Complaint, check};
 use crate::math::float::{exp, expm1, sqrt};
-use crate::state::{State, Stateful};
+use crate::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -142,16 +142,11 @@ pub fn score(config: &Config, relevance: f64, reputation: f64, normalised_qualit
 }
 
 /// The score during one run.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 struct Contribution {
+    #[state(skip = "from the scenario")]
     config: Config,
     reputations: Reputations,
-}
-
-impl Stateful for Contribution {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        state.field(&mut self.reputations);
-    }
 }
 
 impl UtilityRun for Contribution {
@@ -165,18 +160,11 @@ impl UtilityRun for Contribution {
 }
 
 /// `R` of all clients, and the quality of the model that the last round sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub struct Reputations {
+    #[state(each)]
     reputations: Vec<f64>,
     previous: Option<f64>,
-}
-
-impl Stateful for Reputations {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { reputations, previous } = self;
-        state.fields(reputations);
-        state.field(previous);
-    }
 }
 
 impl Reputations {

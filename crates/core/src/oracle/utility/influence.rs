@@ -9,8 +9,8 @@
 //! 0.
 //!
 //! # Inputs
-//! A task that knows that slope (`Task::slope`), as those of rows with a class or a number do. `kappa` is 0: a mean has
-//! no price of time.
+//! A task that knows that slope (`Losses::slope`), as those of rows with a class or a number do. `kappa` is 0: a mean
+//! has no price of time.
 //!
 //! # Source
 //! This project; the first order of what [`super::aggregate`] measures, as gradient matching (FedGST) has it of single

@@ -29,12 +29,12 @@
 //! ```
 
 use super::{HindsightClient, ModelScore, UpdateScore, UtilityRun, UtilitySettings};
-use crate::state::{State, Stateful};
+use crate::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Parameters: none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Stateful)]
 #[serde(deny_unknown_fields)]
 pub struct Config {}
 
@@ -46,10 +46,6 @@ impl UtilitySettings for Config {
     fn begin(&self, _: usize) -> Box<dyn UtilityRun> {
         Box::new(*self)
     }
-}
-
-impl Stateful for Config {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl UtilityRun for Config {

@@ -246,7 +246,8 @@ impl Lock {
             return Err(Error::Usage(message));
         }
         let failed = |source| Error::Write { path: path.clone(), source };
-        let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+        // Windows locks no file that is open for appending alone.
+        let file = File::options().create(true).read(true).append(true).open(&path).map_err(failed)?;
         match file.lock() {
             // On a file system without locks, processes that run one after the other are safe all the same.
             Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(failed(error)),

@@ -1,8 +1,8 @@
 //! One run's files: written below the folder of the process, and given their names when the run has ended.
 
 use super::super::artefacts::{
-    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MODEL_FILE, POLICY_FILES, ROUNDS_FILE, RUN_FILE,
-    RUNS_FOLDER, TIMELINE_FILE,
+    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MEMORY_FILE, MODEL_FILE, POLICY_FILES, ROUNDS_FILE,
+    RUN_FILE, RUNS_FOLDER, TIMELINE_FILE,
 };
 use super::super::checkpoint::{self, Checkpoints};
 use super::super::execution::{Outputs, Progress, Threads};
@@ -21,12 +21,13 @@ use std::fs;
 use std::io;
 
 /// Files of a run's folder in the order in which they get their names.
-pub(crate) const RUN_FILES: [&str; 11] = [
+pub(crate) const RUN_FILES: [&str; 12] = [
     ROUNDS_FILE,
     MARKS_FILE,
     EVENTS_FILE,
     TIMELINE_FILE,
     MODEL_FILE,
+    MEMORY_FILE,
     POLICY_FILES[0],
     POLICY_FILES[1],
     ID_FILES[0],
@@ -98,7 +99,7 @@ impl ResultFolder {
         let unfinished = self.process.path.join(&run.name);
         let failed = |source| Error::Write { path: unfinished.clone(), source };
         files.finish().map_err(failed)?;
-        for (name, table) in world.task.iter().flat_map(|task| task.tables()) {
+        for (name, table) in world.task.iter().flat_map(|task| task.appendix().tables) {
             assert!(ID_FILES.contains(&name), "a run has no file {name}");
             write_file(&unfinished.join(name), table.as_bytes())?;
         }

@@ -1,11 +1,11 @@
 //! What a manifest says, against the scenario and against the files that are there; and the summary against the runs.
 
 use super::super::artefacts::{
-    Failure, MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL, hash, listed,
+    Failure, MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL, hash, listed, without_seeds,
 };
 use super::super::folder::{is_picture, written};
 use super::super::run_file::RunFile;
-use super::super::{Experiment, RunSummary, below};
+use super::super::{Experiment, RunSummary, below, build};
 use super::sinks::describe;
 use crate::error::Error;
 use fedgenie_core::record::FORMAT_VERSION;
@@ -88,8 +88,12 @@ pub(super) fn differs(
     let ordered = |names: &[String]| runs.iter().map(|run| &run.name).filter(|name| names.contains(name)).eq(names);
     let points = experiment.summarise(Vec::new(), &BTreeMap::new()).points;
     let hashes = [&manifest.scenario_hash, &hash(experiment.resolved.as_bytes())];
+    // Earlier builds did not write it.
+    let own = without_seeds(&experiment.resolved);
+    let is_same_experiment = manifest.experiment == own || manifest.experiment.is_empty() && manifest.build != build();
     let agreed = [
         ("scenario_hash", hashes[0] == hashes[1]),
+        ("experiment", is_same_experiment),
         ("arms", manifest.arms == experiment.labels()),
         ("seeds", manifest.seeds == experiment.seeds),
         ("points", manifest.points == points),

@@ -5,7 +5,7 @@ use super::super::measured::{Named, by_name};
 use super::super::summary::read_metrics;
 use super::Plateau;
 use crate::scenario::PlateauConfig;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_simulator::run::{Accounts, Run};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub const CONVERGENCE: &str = "convergence";
 
 /// When a run converged, and what it had come to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
 pub struct Converged {
     /// The metric that did not improve.
     pub metric: String,
@@ -40,35 +40,6 @@ pub struct Converged {
     /// All metrics of that round.
     #[serde(deserialize_with = "read_metrics")]
     pub metrics: Named,
-}
-
-impl Stateful for Converged {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            metric,
-            evaluations,
-            round,
-            time_s,
-            down_bytes,
-            up_bytes,
-            edge_down_bytes,
-            edge_up_bytes,
-            compute_s,
-            probe_compute_s,
-            metrics,
-        } = self;
-        state.field(metric);
-        state.field(evaluations);
-        state.field(round);
-        state.field(time_s);
-        state.field(down_bytes);
-        state.field(up_bytes);
-        state.field(edge_down_bytes);
-        state.field(edge_up_bytes);
-        state.field(compute_s);
-        state.field(probe_compute_s);
-        state.field(metrics);
-    }
 }
 
 impl Converged {
@@ -112,18 +83,10 @@ impl Converged {
 }
 
 /// The watch for it.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 pub(super) struct Convergence<'a> {
     plateau: Plateau<'a>,
     found: Option<Converged>,
-}
-
-impl Stateful for Convergence<'_> {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { plateau, found } = self;
-        state.field(plateau);
-        state.field(found);
-    }
 }
 
 impl<'a> Convergence<'a> {

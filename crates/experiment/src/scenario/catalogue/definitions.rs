@@ -1,15 +1,20 @@
 //! Definitions of sections and values that are documented nowhere else: what `describe` begins with.
 
 use fedgenie_core::catalogue::documentation;
-use fedgenie_learning::aggregate;
+use fedgenie_learning::algorithm;
 use fedgenie_learning::ratings::split;
 
 /// What a component of this kind and name is; none if its own file says that. Where its first words are no heading,
 /// they are its summary.
 pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
     let source = match (kind, name) {
-        ("section", "aggregation") => aggregate::DOCUMENTED,
+        ("section", "aggregation") => algorithm::fold::DOCUMENTED,
+        ("section", "algorithm") => algorithm::DOCUMENTED,
         ("value", "split") => split::DOCUMENTED,
+        ("section", name) if name.starts_with("algorithm.") => {
+            let entry = algorithm::CATALOGUE.entry(name.trim_start_matches("algorithm."))?;
+            entry.source
+        }
         _ => {
             let found = DEFINITIONS.iter().find(|(known, _)| known.split_once('/') == Some((kind, name)));
             return found.map(|(_, text)| format!("{}\n", text.trim()));
@@ -103,9 +108,11 @@ ids. What a group does not say of its own is the population's.
         "
 # Definition
 A job makes `epochs` passes over the client's examples in mini-batches of `batch`, in an order drawn for each pass,
-or so many `steps`. In each step the gradient `g` of the mean loss of a batch, plus `proximal`·(w − w_sent), is
-scaled down to the norm `clip` if it is longer, and the `optimizer` moves the weights with the learning rate that
-`schedule` gives the round.
+or so many `steps`. A policy may choose between 1 and `most_epochs` for each job: the compute phase takes the chosen
+share of `epochs` of its time, to the nearest nanosecond, under laws and under devices. What clients do for probes, and
+what regret compares, is of the usual work. In each step the gradient `g` of the mean loss of a batch is scaled down
+to the norm `clip` if it is longer; `proximal`·(w − w_sent) is added, and the `optimizer` moves the weights with the
+learning rate that `schedule` gives the round.
 ",
     ),
     (

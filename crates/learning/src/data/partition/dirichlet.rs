@@ -32,6 +32,7 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{exp, ln};
 use fedgenie_core::math::special::gamma_lower_inverse;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
+use ndarray::Array2;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -82,12 +83,12 @@ pub fn dirichlet(
     let (labels, classes) = data.classes().ok_or(PartitionError::NoClasses { kind: "a Dirichlet partition" })?;
     let by_class = shuffled_by_class(labels, classes, streams);
 
-    let mut rngs: Vec<StreamRng> =
-        (0..clients).map(|client| streams.stream(Purpose::Partition, ClientId::from_index(client).0, 2)).collect();
+    let rngs = (0..clients).map(|client| streams.stream(Purpose::Partition, ClientId::from_index(client).0, 2));
+    let uniforms = uniforms_by_class(rngs, classes);
     // counts[client][class], client by client.
     let mut counts = vec![0; clients * classes];
     for (class, members) in by_class.iter().enumerate() {
-        let weights = class_weights(&mut rngs, settings.alpha, quantile)?;
+        let weights = gamma_weights(&uniforms.row(class).to_vec(), settings.alpha, quantile)?;
         for (client, count) in apportion(&weights, members.len(), 0).into_iter().enumerate() {
             counts[client * classes + class] = count;
         }
@@ -96,14 +97,14 @@ pub fn dirichlet(
     Ok(deal_by_class(&by_class, &counts))
 }
 
-/// Unnormalised proportions of the next class.
-pub(super) fn class_weights(
-    rngs: &mut [StreamRng],
-    alpha: f64,
-    quantile: &dyn Fn(f64) -> f64,
-) -> Result<Vec<f64>, PartitionError> {
-    let uniforms: Vec<f64> = rngs.iter_mut().map(StreamRng::uniform).collect();
-    gamma_weights(&uniforms, alpha, quantile)
+/// The next uniform of each owner's stream for each class, classes × owners. One stream is open at a time: a generator
+/// takes more room than an owner's uniforms.
+pub(super) fn uniforms_by_class(rngs: impl ExactSizeIterator<Item = StreamRng>, classes: usize) -> Array2<f64> {
+    let mut uniforms = Array2::zeros((classes, rngs.len()));
+    for (mut owner, mut rng) in uniforms.columns_mut().into_iter().zip(rngs) {
+        owner.mapv_inplace(|_| rng.uniform());
+    }
+    uniforms
 }
 
 /// Gamma variates from uniforms, up to a common factor.

@@ -71,7 +71,7 @@ pub fn gamma(
     check_positive("shape", settings.shape)?;
     check_counts(examples, clients, settings.minimum)?;
     let quantile = if settings.shape == 1.0 { &exponential_quantile } else { quantile };
-    let uniform = |client| streams.stream(Purpose::Partition, ClientId::from_index(client).0, 1).uniform();
+    let uniform = |client| streams.draw(Purpose::Partition, ClientId::from_index(client).0, 1).uniform();
     let uniforms: Vec<f64> = (0..clients).map(uniform).collect();
     let weights = gamma_weights(&uniforms, settings.shape, quantile)?;
     Ok(Partition::deal(shuffled(examples, streams), &apportion(&weights, examples, settings.minimum)))

@@ -17,14 +17,14 @@ use ndarray::{Array1, Array2};
 /// # Errors
 /// A variate that is no number; owners are called clients there.
 pub(super) fn shares_by_owner(
-    rngs: &mut [StreamRng],
+    rngs: impl ExactSizeIterator<Item = StreamRng>,
     classes: usize,
     alpha: f64,
     quantile: &dyn Fn(f64) -> f64,
 ) -> Result<Array2<f64>, PartitionError> {
     let mut shares = Array2::zeros((rngs.len(), classes));
     let of_small = ln_gamma(alpha + 1.0);
-    for (owner, (mut row, rng)) in shares.rows_mut().into_iter().zip(rngs).enumerate() {
+    for (owner, (mut row, mut rng)) in shares.rows_mut().into_iter().zip(rngs).enumerate() {
         for entry in &mut row {
             let u = rng.uniform();
             let variate = quantile(u);

@@ -42,7 +42,7 @@ pub struct Skew {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<LabelSkew>,
     /// Examples of each class that each edge server has, where there are at most [`MOST_SIZES`] of them; see
-    /// [`crate::task::Task::class_counts`].
+    /// [`crate::task::DealtData::class_counts`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ClassCounts>,
 }

@@ -46,7 +46,7 @@
 //! (Partition, class, 9) over servers, in (Partition, server, 10) over the server's clients, class by class in
 //! ascending order, and in (Partition, class, 11) of test data over servers.
 
-use super::dirichlet::{class_weights, raise_to_minimum};
+use super::dirichlet::{gamma_weights, raise_to_minimum, uniforms_by_class};
 use super::owners::{multinomial, shares_by_owner};
 use super::sizes::apportion;
 use super::{
@@ -57,7 +57,7 @@ use crate::data::Dataset;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::special::gamma_lower_inverse;
-use fedgenie_core::rng::{Purpose, StreamRng, Streams};
+use fedgenie_core::rng::{Purpose, Streams};
 use ndarray::{Array2, ArrayView1};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -166,7 +166,7 @@ pub fn two_level(
     for server in 0..servers {
         let range = clients_of(server, servers, clients);
         let stream = |client, index| streams.stream(Purpose::Partition, ClientId::from_index(client).0, index);
-        let rngs = |index| range.clone().map(|client| stream(client, index)).collect::<Vec<StreamRng>>();
+        let rngs = |index| range.clone().map(move |client| stream(client, index));
         let of_server = of_servers[server * classes..].iter().copied();
         let mut set = |class: usize, split: Vec<usize>| {
             for (client, count) in range.clone().zip(split) {
@@ -175,14 +175,14 @@ pub fn two_level(
         };
         match law {
             Law::ByClass => {
-                let mut rngs = rngs(2);
+                let uniforms = uniforms_by_class(rngs(2), classes);
                 for (class, examples) in (0..classes).zip(of_server) {
-                    let weights = class_weights(&mut rngs, alpha_client, client_quantile)?;
+                    let weights = gamma_weights(&uniforms.row(class).to_vec(), alpha_client, client_quantile)?;
                     set(class, apportion(&weights, examples, 0));
                 }
             }
             Law::ByOwner => {
-                let shares = shares_by_owner(&mut rngs(8), classes, alpha_client, client_quantile)?;
+                let shares = shares_by_owner(rngs(8), classes, alpha_client, client_quantile)?;
                 let mut draws = stream(server, 10);
                 for (class, examples) in (0..classes).zip(of_server) {
                     set(class, multinomial(&shares.column(class).to_owned(), examples, &mut draws));
@@ -208,14 +208,14 @@ pub fn server_shares(
 ) -> Result<Array2<f64>, PartitionError> {
     let &TwoLevel { servers, alpha_server: alpha, law, .. } = settings;
     let stream = |server, index| streams.stream(Purpose::Partition, ClientId::from_index(server).0, index);
-    let rngs = |index| (0..servers).map(|server| stream(server, index)).collect::<Vec<StreamRng>>();
+    let rngs = |index| (0..servers).map(move |server| stream(server, index));
     if law == Law::ByOwner {
-        return shares_by_owner(&mut rngs(7), classes, alpha, quantile);
+        return shares_by_owner(rngs(7), classes, alpha, quantile);
     }
-    let mut rngs = rngs(4);
+    let uniforms = uniforms_by_class(rngs(4), classes);
     let mut shares = Array2::zeros((servers, classes));
-    for mut column in shares.columns_mut() {
-        let weights = class_weights(&mut rngs, alpha, quantile)?;
+    for (mut column, uniforms) in shares.columns_mut().into_iter().zip(uniforms.rows()) {
+        let weights = gamma_weights(&uniforms.to_vec(), alpha, quantile)?;
         // Divided by the largest first, so that the sum cannot overflow.
         let largest = weights.iter().copied().fold(0.0, f64::max);
         let sum: f64 = weights.iter().map(|weight| weight / largest).sum();

@@ -94,7 +94,7 @@ fn found(variant: Variant, moves: Moves, path: Path) -> (Outcome, Vec<f32>, Vec<
         dimensions: D,
         length: Length::Epochs(2),
         batch: 4,
-        optimizer: RowOptimizer::new(&sgd).unwrap(),
+        optimizer: Optimizer::new(&sgd).unwrap(),
         extra: RowRegularisation { clip: None, proximal: MU as f32 },
         moves,
     };
@@ -106,6 +106,7 @@ fn found(variant: Variant, moves: Moves, path: Path) -> (Outcome, Vec<f32>, Vec<
         ends: &[3, 6],
         negatives: Negatives::Given(&triplets()),
         lr_factor: 1.0,
+        correction: None,
         order: Streams::new(1).stream(Purpose::BatchOrder, 0, 1),
         draws: Streams::new(1).stream(Purpose::TrainingNoise, 0, 1),
     };

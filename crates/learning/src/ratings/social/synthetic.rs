@@ -137,22 +137,23 @@ impl SocialSettings for SyntheticSocial {
         whole.shuffle(&mut order);
         let items: Vec<Item> =
             order.iter().enumerate().map(|(item, &rank)| self.item(item, rank, &of_categories, streams)).collect();
-        let mut users: Vec<User> = (0..self.users).map(|user| self.user(user, &of_communities, streams)).collect();
+        let users: Vec<User> = (0..self.users).map(|user| self.user(user, &of_communities, streams)).collect();
         let weights: Vec<f64> = users.iter().map(|user| user.weight).collect();
         let counts = shared_out(self.ratings, &weights, most_of(self.items));
         let mut raw = Raw::default();
         let mut picks = Vec::with_capacity(self.items);
-        for (number, (user, &count)) in users.iter_mut().zip(&counts).enumerate() {
+        for (number, (user, &count)) in users.iter().zip(&counts).enumerate() {
+            let mut rng = streams.stream_from(Purpose::Example, number as u32, USERS, user.drawn);
             picks.clear();
             for (number, item) in items.iter().enumerate() {
                 let products: f64 = user.factors.iter().zip(&item.factors).map(|(p, q)| p * q).sum();
                 let affinity = products / float::sqrt(self.factors as f64);
-                let gumbel = -float::ln(-float::ln(user.rng.uniform()));
+                let gumbel = -float::ln(-float::ln(rng.uniform()));
                 picks.push((item.log_weight + affinity + gumbel, number, affinity));
             }
             picks.sort_unstable_by(|x, y| y.0.total_cmp(&x.0).then(x.1.cmp(&y.1)));
             for &(_, item, affinity) in &picks[..count] {
-                let noise = self.noise * standard_normal(user.rng.uniform());
+                let noise = self.noise * standard_normal(rng.uniform());
                 let value = 3.5 + user.bias + items[item].bias + 0.7 * affinity + noise;
                 raw.users.push(&number.to_string());
                 raw.items.push(&item.to_string());
@@ -181,8 +182,8 @@ struct User {
     factors: Vec<f64>,
     bias: f64,
     weight: f64,
-    /// What follows in the user's stream.
-    rng: StreamRng,
+    /// How many numbers of the user's stream these took.
+    drawn: u64,
 }
 
 /// The most ratings of a user.
@@ -225,7 +226,7 @@ impl SyntheticSocial {
         let factors = self.near(&of_communities[community], &mut rng);
         let bias = 0.3 * standard_normal(rng.uniform());
         let weight = float::exp(0.8 * standard_normal(rng.uniform()));
-        User { community, factors, bias, weight, rng }
+        User { community, factors, bias, weight, drawn: rng.drawn() }
     }
 
     fn trust(&self, users: &[User], rng: &mut StreamRng) -> BTreeSet<(usize, usize)> {

@@ -22,22 +22,21 @@
 //!
 //! # Deviations from the source
 //! Trust goes both ways. `soreg` and `mf` have the mean, which the sources leave out: without it, an item with few
-//! ratings is predicted near 0. Descent is that of `[training]`.
+//! ratings is predicted near 0. DenseJob is that of `[training]`.
 //!
 //! # Determinism
 //! Start: stream (ModelInit, 0, 0), users, items, trust. A job: stream (BatchOrder, 0, job). Plain `f32` arithmetic, in
 //! the order of ratings, then of trust; sums of losses in `f64`.
 
 use super::{Holdings, all, measure};
-use crate::data::partition::Skew;
 use crate::lanes::functions;
 use crate::layout::{Layout, Scope, Segment, Update};
+use crate::local::Told;
 use crate::metric::Errors;
 use crate::model::weights::Tensor;
 use crate::ratings::Part;
-use crate::task::{Context, Job, ModelState, On, PrivateView, References, Task, Worker};
-use crate::trainer::optimizer::{Moments, Proximal, Regularisation};
-use crate::trainer::{Length, LocalTraining};
+use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
+use crate::trainer::{Buffers, DenseJob, LocalTraining, Slopes, Wanted};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::math::special::normal_quantile as standard_normal;
@@ -92,9 +91,24 @@ pub struct RatingFactors {
 /// What a thread keeps.
 #[derive(Default)]
 struct Kept {
-    gradient: Vec<f32>,
     order: Vec<u32>,
-    moments: Moments,
+    buffers: Buffers,
+}
+
+/// What factors lose on training ratings.
+struct Ratings<'a>(&'a RatingFactors);
+
+impl Slopes for Ratings<'_> {
+    fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], mut tally: Told<'_>) -> bool {
+        let mut sum = 0.0;
+        self.0.slopes(parameters, batch, gradient, |loss| {
+            sum += loss;
+            if let Some(tally) = &mut tally {
+                tally.tell(loss);
+            }
+        });
+        f64::is_finite(sum)
+    }
 }
 
 fn dot(one: &[f32], other: &[f32]) -> f32 {
@@ -141,6 +155,15 @@ impl RatingFactors {
         let layout = Layout::new(segments.collect());
         assert!(start.as_ref().is_none_or(|start| start.len() == layout.len()), "a start is checked");
         Self { settings, layout, holdings, mean, ties, start }
+    }
+
+    /// Does a job; a batch of all ratings has their own order.
+    fn run(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, mut wanted: Wanted<'_>) {
+        let dense = DenseJob { keeps_whole: true, ..job.dense(context, self.layout.len()) };
+        let Kept { order, buffers } = worker.keep();
+        order.clear();
+        order.extend(all(self.holdings.clients()[job.client.index()].part(Part::Train)));
+        dense.run(order, &mut Ratings(self), buffers, &mut wanted);
     }
 
     fn row(&self, row: usize) -> Range<usize> {
@@ -277,92 +300,35 @@ impl Task for RatingFactors {
         }
     }
 
-    fn examples(&self, client: ClientId) -> usize {
-        self.holdings.examples(client)
+    fn describe(&self) -> &Description {
+        self.holdings.describe()
     }
 
-    fn all_examples(&self) -> u64 {
-        self.holdings.all_examples()
+    fn appendix(&self) -> Appendix {
+        self.holdings.appendix()
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
-        settings.examples(self.examples(client)) * 6.0 * self.settings.factors as f64
+        settings.examples(self.holdings.examples(client)) * 6.0 * self.settings.factors as f64
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let Context { settings, streams, loss_rms } = *context;
-        let Kept { gradient, order, moments } = worker.keep();
-        update.clear();
-        let parameters = &mut update.parameters;
-        parameters.extend_from_slice(job.start);
-        gradient.resize(parameters.len(), 0.0);
-        settings.optimizer.begin(parameters.len(), moments);
-        let proximal = Proximal { mu: settings.proximal, start: job.start };
-        let extra = Regularisation { clip: settings.clip, proximal: Some(proximal), decays: &settings.decays };
-        let lr_factor = settings.schedule.factor(job.round.0) as f32;
-        order.clear();
-        order.extend(all(self.holdings.clients()[job.client.index()].part(Part::Train)));
-        let mut draws = streams.stream(Purpose::BatchOrder, job.client.0, job.number.0);
-        let (epochs, mut steps_left) = match settings.length {
-            _ if order.is_empty() => (0, 0),
-            Length::Epochs(epochs) => (epochs, u32::MAX),
-            Length::Steps(steps) => (u32::MAX, steps),
-        };
-        let (mut sum, mut squares, mut met, mut last) = (0.0, 0.0, 0_usize, 0.0);
-        'training: for epoch in 0..epochs {
-            if settings.batch < order.len() {
-                draws.shuffle(order);
-            }
-            for batch in order.chunks(settings.batch) {
-                if steps_left == 0 {
-                    break 'training;
+        self.run(job, context, worker, Wanted::Update(update));
+    }
+
+    fn evaluate(&self, asks: &mut [Ask<'_>], _parallel: bool) {
+        for ask in asks {
+            let part = match ask.on {
+                On::Test | On::Client(_) | On::Server(..) | On::ServerTest(..) => Part::Test,
+                On::Valid => Part::Valid,
+                On::Model => {
+                    ask.values.fill(f64::NAN);
+                    continue;
                 }
-                last = 0.0;
-                self.slopes(parameters, batch, gradient, |loss| {
-                    last += loss;
-                    if epoch == 0 {
-                        sum += loss;
-                        squares += loss * loss;
-                        met += 1;
-                    }
-                });
-                if !f64::is_finite(last) {
-                    break 'training;
-                }
-                settings.optimizer.step(parameters, gradient, lr_factor, &extra, moments);
-                steps_left -= u32::from(steps_left != u32::MAX);
-            }
+            };
+            let sums = Errors::of(self.errors(part, ask.state.model));
+            measure([&sums].into_iter(), ask);
         }
-        let count = met.max(1) as f64;
-        let one_nan = |number: f64| if number.is_nan() { f64::NAN } else { number };
-        update.first_loss = one_nan(sum / count);
-        update.loss_rms = loss_rms.then(|| one_nan(sqrt(squares / count)));
-        update.diverged = !last.is_finite() || !update.first_loss.is_finite() || !update.is_finite();
-        if update.diverged {
-            update.parameters.iter_mut().filter(|number| number.is_nan()).for_each(|number| *number = f32::NAN);
-        }
-    }
-
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _parallel: bool, values: &mut [f64]) -> f64 {
-        let part = match on {
-            On::Test | On::Client(_) | On::Server(..) | On::ServerTest(..) => Part::Test,
-            On::Valid => Part::Valid,
-            On::Model => {
-                values.fill(f64::NAN);
-                return 0.0;
-            }
-        };
-        let sums = Errors::of(self.errors(part, state.model));
-        measure([&sums].into_iter(), values)
-    }
-
-    fn squared_losses(&self, _client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
-        self.errors(Part::Train, state.model).map(|error| error * error * error * error).sum()
-    }
-
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
-        let sum: f64 = self.errors(Part::Train, state.model).map(|error| error * error).sum();
-        sum / self.examples(client) as f64
     }
 
     fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
@@ -377,7 +343,29 @@ impl Task for RatingFactors {
             .collect()
     }
 
-    of_holdings!();
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+}
+
+impl Losses for RatingFactors {
+    fn has_gradient(&self) -> bool {
+        true
+    }
+
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        self.run(job, context, worker, Wanted::Gradient(gradient));
+        self.describe().examples_of(job.client) > 0
+    }
+
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+        let sum: f64 = self.errors(Part::Train, state.model).map(|error| error * error).sum();
+        sum / self.holdings.examples(client) as f64
+    }
+
+    fn squared_losses(&self, _client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
+        self.errors(Part::Train, state.model).map(|error| error * error * error * error).sum()
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Who holds which ratings, and the graph of each client.
 
-use crate::data::partition::{Partition, Skew};
+use crate::data::partition::Partition;
 use crate::data::{Dataset, Targets};
 use crate::graph_network::{Graph, Pairs};
 use crate::metric::rmse::RMSE;
@@ -8,8 +8,8 @@ use crate::ratings::reference::Biases;
 use crate::ratings::social::SocialRatings;
 use crate::ratings::social::dealt::{CategoryName, Dealt};
 use crate::ratings::{Part, RatingsSplit};
-use crate::task::References;
 use crate::task::recommendation::Source;
+use crate::task::{Appendix, Description, References};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Place;
 use ndarray::Array2;
@@ -89,8 +89,8 @@ pub struct Holdings {
     /// Training ratings of each category that each client holds.
     counts: Vec<Vec<u64>>,
     names: Vec<CategoryName>,
-    skew: Skew,
     unheld: usize,
+    description: Description,
     references: OnceLock<References>,
 }
 
@@ -129,7 +129,14 @@ impl Holdings {
         };
         let skew = partition.skew(&Dataset::new(Array2::zeros((split.train.len(), 0)), targets));
         let unheld = holders.iter().filter(|holder| holder.is_none()).count();
-        Self { social, clients: graphs, categories, counts, names, skew, unheld, split, references: OnceLock::new() }
+        let (description, references) = (Description::of(sizes), OnceLock::new());
+        let mut all =
+            Self { social, clients: graphs, categories, counts, names, unheld, split, description, references };
+        all.description.has_valid = !all.split.valid.is_empty();
+        all.description.skew = Some(skew);
+        all.description.counts = all.count();
+        all.description.warnings = all.warnings();
+        all
     }
 
     /// All clients.
@@ -162,24 +169,20 @@ impl Holdings {
         self.clients[client.index()].part(Part::Train).ends.len()
     }
 
-    /// Training ratings of all clients.
-    pub fn all_examples(&self) -> u64 {
-        self.clients.iter().map(|client| client.part(Part::Train).ends.len() as u64).sum()
-    }
-
     /// Training ratings of each category that each client holds.
     pub fn categories(&self) -> Vec<Vec<u64>> {
         self.counts.clone()
     }
 
-    /// Whether there are validation ratings.
-    pub const fn has_valid(&self) -> bool {
-        !self.split.valid.is_empty()
+    /// What is known of the ratings, and what was dropped.
+    pub const fn describe(&self) -> &Description {
+        &self.description
     }
 
-    /// How unevenly training ratings and their categories are spread.
-    pub const fn skew(&self) -> &Skew {
-        &self.skew
+    /// What the files of a run say of them.
+    pub fn appendix(&self) -> Appendix {
+        let tables = Source::maps_of(&self.split.data);
+        Appendix { tables, references: self.references(), graph: Some(self.described()) }
     }
 
     /// What mean and biases of all training ratings reach on all test and validation ratings.
@@ -203,7 +206,7 @@ impl Holdings {
     }
 
     /// How many there are of everything, and what was dropped.
-    pub fn count(&self) -> Vec<(&'static str, u64)> {
+    fn count(&self) -> Vec<(&'static str, u64)> {
         let dropped = &self.split.data.dropped;
         let counts = [
             ("users", self.users()),
@@ -263,13 +266,8 @@ impl Holdings {
         described
     }
 
-    /// What numbers of users and items stand for.
-    pub fn maps(&self) -> Vec<(&'static str, String)> {
-        Source::maps_of(&self.split.data)
-    }
-
     /// What a careful user should know.
-    pub fn warnings(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<String> {
         let dropped = &self.split.data.dropped;
         let without: Vec<String> = (0..self.clients.len())
             .filter(|&client| self.examples(ClientId::from_index(client)) == 0)

@@ -6,6 +6,7 @@ use crate::graph_network::Kind;
 use crate::ratings::SplitConfig;
 use crate::ratings::social::dealt::Dealt;
 use crate::ratings::social::{SocialConfig, SocialPartition, SocialSource, SyntheticSocial};
+use crate::task::job_tests::check;
 use crate::task::{JobKey, PrivateTable};
 use crate::trainer::OptimizerConfig;
 use fedgenie_core::id::{JobNumber, Round};
@@ -109,30 +110,33 @@ fn clients_hold_graphs_of_their_ratings_and_of_the_trust_between_their_users() {
 fn measures_are_pooled_over_clients_and_the_same_on_any_number_of_threads() {
     let streams = Streams::new(3);
     let task = RatingGraph::new(SHAPE, holdings(3, Some(4), true), &Features::Random, None, &streams);
-    let model = (&task as &dyn Task).initial_model(0, &streams);
+    let dynamic: &dyn Task = &task;
+    let model = dynamic.initial_model(0, &streams);
     let mut apart = Vec::new();
     for client in (0..4).map(ClientId) {
         let mut values = [0.0; 3];
-        let weight = task.evaluate(On::Client(client), &state(&model), false, &mut values);
+        let weight = dynamic.measure(On::Client(client), &state(&model), false, &mut values);
         assert!((values[0] * values[0] - values[2]).abs() < 1e-9 && values[1] <= values[0]);
         apart.push((weight, values));
     }
     let mut test = [0.0; 3];
     let mut valid = [0.0; 3];
-    task.evaluate_both(&state(&model), true, [&mut test, &mut valid]);
+    let state_of_both = state(&model);
+    let asks = [Ask::new(On::Test, &state_of_both, &mut test), Ask::new(On::Valid, &state_of_both, &mut valid)];
+    task.evaluate(&mut { asks }, true);
     let total: f64 = apart.iter().map(|(weight, _)| weight).sum();
     let loss = apart.iter().map(|(weight, values)| weight * values[2]).sum::<f64>() / total;
     assert!((loss - test[2]).abs() < 1e-9 * loss && total == task.holdings().split().test.len() as f64);
     let mut alone = [0.0; 3];
     for (on, both) in [(On::Test, test), (On::Valid, valid)] {
-        task.evaluate(on, &state(&model), false, &mut alone);
+        dynamic.measure(on, &state(&model), false, &mut alone);
         assert_eq!(alone, both);
     }
     // By hand: predictions on a client's own graph.
-    let losses = task.losses(ClientId(2), &model, &mut Scratch::default());
+    let losses = task.rating_losses(ClientId(2), &model, &mut Scratch::default());
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;
     assert_eq!(task.client_loss(ClientId(2), &state(&model)), mean);
-    assert_eq!(losses.len(), task.examples(ClientId(2)));
+    assert_eq!(losses.len(), dynamic.examples(ClientId(2)));
 }
 
 #[test]
@@ -156,7 +160,15 @@ fn trained(task: &dyn Task, streams: &Streams, steps: u32, lr: f64) -> (Vec<f32>
     let settings = LocalTraining::new(steps, usize::MAX, &adam).unwrap();
     let start = task.initial_model(0, streams);
     let key = JobKey { client: ClientId(0), number: JobNumber(1) };
-    let job = Job { client: key.client, round: Round(1), number: key.number, start: &start, private: None };
+    let job = Job {
+        client: key.client,
+        round: Round(1),
+        number: key.number,
+        start: &start,
+        private: None,
+        epochs: None,
+        correction: None,
+    };
     let context = Context { settings: &settings, streams, loss_rms: true };
     let mut update = Update::default();
     task.train(&job, &context, &mut Worker::default(), &mut update);
@@ -176,8 +188,22 @@ fn factors_learn_more_than_the_mean() {
         let task = RatingFactors::new(settings, holdings_of(drawn, 4, None, true), None);
         let (model, first) = trained(&task, &streams, 150, 0.02);
         let mut values = [0.0; 3];
-        let count = task.evaluate(On::Test, &state(&model), false, &mut values);
-        let mean = task.references()[0].1[0].1;
+        let count = (&task as &dyn Task).measure(On::Test, &state(&model), false, &mut values);
+        let mean = task.appendix().references[0].1[0].1;
         assert!(values[0] < mean && count == 360.0, "{kind:?}: {values:?}, {mean}, {first}");
+    }
+}
+
+#[test]
+fn jobs_have_gradients_corrections_and_epochs() {
+    let streams = Streams::new(3);
+    for kind in [Kind::Gcn, Kind::Gat { heads: 2 }] {
+        let shape = Shape { kind, ..SHAPE };
+        let task = RatingGraph::new(shape, holdings(3, Some(4), true), &Features::Random, None, &streams);
+        check(&task, ClientId(2), true, true);
+    }
+    for kind in [FactorKind::Mf, FactorKind::SoRec { trust: 0.01 }, FactorKind::SoReg { trust: 0.5 }] {
+        let settings = Settings { kind, factors: 4, lambda: 0.25, range: [1.0, 5.0] };
+        check(&RatingFactors::new(settings, holdings(4, None, true), None), ClientId(0), true, true);
     }
 }

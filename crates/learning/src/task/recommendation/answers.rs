@@ -10,9 +10,9 @@
 //!
 //! Triplets are those of the first epoch of the job that the client would do in the round.
 
-use super::{Recommendation, Settings};
+use super::{Recommendation, RowRecommender};
 use crate::matrix_factorisation::first_epoch;
-use crate::task::{JobKey, ModelState, ProbeKind};
+use crate::task::{Context, JobKey, ModelState, ProbeKind, Probes};
 use fedgenie_core::id::{ClientId, JobNumber};
 use rayon::prelude::*;
 
@@ -20,37 +20,51 @@ use rayon::prelude::*;
 const SUMMED: &str = "summed-loss";
 const PREDICTED: &str = "predicted-loss";
 const EMBEDDING: &str = "embedding";
-pub(super) const INFLUENCE: &str = "influence";
+const INFLUENCE: &str = "influence";
 
-impl Settings {
-    /// What clients can be asked.
-    pub(super) fn probes(&self) -> Vec<ProbeKind> {
-        let loss = |name| ProbeKind { name, numbers: 1, passes: 1.0, needs_model: true };
-        let embedding = ProbeKind { name: EMBEDDING, numbers: self.dimensions, passes: 0.0, needs_model: false };
-        let predicted = self.kind.has_proxy().then(|| loss(PREDICTED));
-        [loss(SUMMED), embedding, loss(INFLUENCE)].into_iter().chain(predicted).collect()
+/// What clients of a model can be asked.
+pub(super) fn kinds(model: &dyn RowRecommender) -> Vec<ProbeKind> {
+    let loss = |name| ProbeKind { name, numbers: 1, passes: 1.0, needs_model: true };
+    let embedding = ProbeKind { name: EMBEDDING, numbers: model.dimensions(), passes: 0.0, needs_model: false };
+    let predicted = model.has_proxy().then(|| loss(PREDICTED));
+    [loss(SUMMED), embedding, loss(INFLUENCE)].into_iter().chain(predicted).collect()
+}
+
+impl Probes for Recommendation {
+    fn kinds(&self) -> &[ProbeKind] {
+        &self.probes
+    }
+
+    fn answer(
+        &self,
+        kind: &ProbeKind,
+        job: JobKey,
+        _context: &Context<'_>,
+        state: &ModelState<'_>,
+        answer: &mut Vec<f64>,
+    ) {
+        answer.extend(self.tell(kind, &[job], state, false));
+    }
+
+    fn answers(
+        &self,
+        kind: &ProbeKind,
+        jobs: &[JobKey],
+        _context: &Context<'_>,
+        state: &ModelState<'_>,
+        parallel: bool,
+    ) -> Vec<f64> {
+        self.tell(kind, jobs, state, parallel)
+    }
+
+    fn bytes(&self, kind: &ProbeKind, job: JobKey, _context: &Context<'_>) -> Option<u64> {
+        (kind.name == INFLUENCE).then(|| self.gradient_bytes(job))
     }
 }
 
 impl Recommendation {
-    /// A client's answer in the round whose job is `key`.
-    pub(super) fn tell(&self, kind: &ProbeKind, key: JobKey, state: &ModelState<'_>, answer: &mut Vec<f64>) {
-        match kind.name {
-            SUMMED => answer.push(self.sums(state, &[key], false)[0][0]),
-            PREDICTED => answer.push(self.sums(state, &[key], false)[0][1]),
-            INFLUENCE => answer.extend(self.influences(state, &[key], false)),
-            _ => self.embedding(key.client, state, answer),
-        }
-    }
-
-    /// All clients' answers in the rounds whose jobs are `keys`, one after the other.
-    pub(super) fn tell_all(
-        &self,
-        kind: &ProbeKind,
-        keys: &[JobKey],
-        state: &ModelState<'_>,
-        parallel: bool,
-    ) -> Vec<f64> {
+    /// The answers of all clients in the rounds whose jobs are `keys`, one after the other.
+    fn tell(&self, kind: &ProbeKind, keys: &[JobKey], state: &ModelState<'_>, parallel: bool) -> Vec<f64> {
         let of = |which: usize| self.sums(state, keys, parallel).iter().map(|sums| sums[which]).collect();
         match kind.name {
             SUMMED => of(0),
@@ -66,7 +80,7 @@ impl Recommendation {
 
     /// For each job the losses of its client's triplets, and what the proxy predicts, summed; NaN without a proxy.
     pub(super) fn sums(&self, state: &ModelState<'_>, keys: &[JobKey], parallel: bool) -> Vec<[f64; 2]> {
-        let model = self.settings.kind.losses(self.settings.dimensions, self.parts(state.model), keys.len() > 1);
+        let model = self.model.losses(self.parts(state.model), keys.len() > 1);
         let one = |triplets: &mut Vec<_>, &key: &JobKey| {
             let rows = self.rows_as_seen(key.client, state);
             first_epoch(&self.job(key, &self.streams, &[], &[]), self.source.items(), triplets);
@@ -89,7 +103,7 @@ impl Recommendation {
     fn embedding(&self, client: ClientId, state: &ModelState<'_>, answer: &mut Vec<f64>) {
         let mut rows = Vec::new();
         self.rows_of(client, state.private.get(client), &mut rows);
-        let d = self.settings.dimensions;
+        let d = self.model.dimensions();
         let count = (rows.len() / d).max(1) as f64;
         answer.extend(
             (0..d).map(|at| rows.iter().skip(at).step_by(d).map(|&number| f64::from(number)).sum::<f64>() / count),

@@ -6,7 +6,7 @@ use crate::ranking::{ItemLists, Lists, Means, Ranker, ScoreItems, evaluate_some,
 use crate::ratings::reference::Popularity;
 use crate::ratings::triplets::Triplet;
 use crate::ratings::{Dropped, Ids, Part, Ratings, RatingsSplit};
-use crate::task::{On, References};
+use crate::task::{Appendix, Description, On, References};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Place;
 use fedgenie_core::text::spreadsheet::cell;
@@ -54,7 +54,7 @@ pub struct Source {
     /// For testing.
     pub test: HeldOut,
     /// How unevenly training ratings are spread.
-    pub skew: Skew,
+    skew: Skew,
     /// Ratings of the three parts, and users without any.
     parts: [[usize; 2]; 3],
     cutoffs: Vec<usize>,
@@ -143,6 +143,22 @@ impl Source {
         0..self.data.user_ids.len() as u32
     }
 
+    /// What is known of clients with so many examples.
+    pub fn describe(&self, examples: impl IntoIterator<Item = usize>) -> Description {
+        Description {
+            has_valid: self.valid.is_some(),
+            skew: Some(self.skew.clone()),
+            counts: self.count(),
+            warnings: self.dirt(),
+            ..Description::of(examples)
+        }
+    }
+
+    /// What the files of a run say of the ratings.
+    pub fn appendix(&self) -> Appendix {
+        Appendix { tables: Self::maps_of(&self.data), references: self.references(), graph: None }
+    }
+
     /// What popularity alone reaches on test data.
     pub fn references(&self) -> References {
         let metrics = || {
@@ -180,12 +196,7 @@ impl Source {
         counts.into_iter().map(|(name, count)| (name, count as u64)).collect()
     }
 
-    /// What numbers of users and items stand for, unless they stand for themselves.
-    pub(super) fn maps(&self) -> Vec<(&'static str, String)> {
-        Self::maps_of(&self.data)
-    }
-
-    /// The same of any ratings.
+    /// What numbers of users and items of ratings stand for, unless they stand for themselves.
     pub fn maps_of(data: &Ratings) -> Vec<(&'static str, String)> {
         let table = |(name, ids): (&'static str, &Ids)| {
             if matches!(ids, Ids::AsTheyStand(_)) {

@@ -1,12 +1,12 @@
 //! Evaluation: rankings of held-out items, and losses of clients.
 
-use super::kind::{AskedModel, UserModels};
+use super::scores::{AskedModel, UserModels};
 use super::{HeldOut, Recommendation};
-use crate::matrix_factorisation::{UserRows, with_neighbours};
+use crate::matrix_factorisation::UserRows;
 use crate::ranking::Means;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
-use crate::task::{ModelState, On, PrivateView};
+use crate::task::{Ask, ModelState, On, PrivateView};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::Purpose;
 
@@ -24,8 +24,8 @@ struct Rows<'a> {
 impl UserRows for Rows<'_> {
     fn write(&self, user: u32, row: &mut [f32]) {
         self.task.write_row(user, &self.private, row);
-        if let Some(positives) = self.task.neighbours_at_home(user) {
-            with_neighbours(positives, self.table, row);
+        if let Some((home, place)) = self.task.source.holdings.home(user) {
+            self.task.model.see(self.task.source.holdings.positives_of(home, place), self.table, row);
         }
     }
 }
@@ -38,51 +38,54 @@ impl UserModels for Rows<'_> {
 }
 
 impl Recommendation {
-    /// Writes the row of a user that counts.
-    pub(super) fn write_row(&self, user: u32, private: &PrivateView<'_>, row: &mut [f32]) {
-        let home = self.source.holdings.home(user);
-        match home.and_then(|(client, place)| Some((private.get(client)?, place))) {
-            Some((kept, place)) => row.copy_from_slice(&kept[place * row.len()..][..row.len()]),
-            None => self.first_row(user, row),
+    /// The measures of one model. Users are scored once for test and validation data that stand together, and those
+    /// with trained homes, of which the measures of the model alone are, once with the test data before.
+    pub(super) fn measure(&self, asks: &mut [Ask<'_>], parallel: bool) {
+        let mut participants = None;
+        for asks in asks.chunk_by_mut(|test, valid| self.source.valid.is_some() && test.goes_with(valid)) {
+            match (asks, &self.source.valid) {
+                ([test, valid], Some(of_valid)) => {
+                    let parts = [&self.source.test, of_valid];
+                    participants = Some(self.ranked(self.source.everybody(), parts, parallel, [test, valid]));
+                }
+                ([ask], _) if ask.on == On::Model => {
+                    self.measure_model(ask.state, parallel, participants.take(), ask.values);
+                }
+                ([ask], _) => match self.source.asked(ask.on) {
+                    Some((users, held_out)) => {
+                        let means = self.ranked(users, [held_out], parallel, [&mut *ask]);
+                        participants = if ask.on == On::Test { Some(means) } else { participants };
+                    }
+                    None => ask.values.fill(f64::NAN),
+                },
+                _ => unreachable!("test data go with validation data alone"),
+            }
         }
     }
 
-    /// The measures of data; see [`Task::evaluate`](crate::task::Task::evaluate).
-    pub(super) fn measure(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        let Some((users, held_out)) = self.source.asked(on) else {
-            values.fill(f64::NAN);
-            return 0.0;
-        };
-        let ([weight], _) = self.ranked(users, [held_out], state, parallel, [values]);
-        weight
-    }
-
-    /// The measures by each of the held-out parts, for which users' items are scored once. Returns their weights, and
-    /// the means by the first part over users whose homes have trained.
+    /// The measures by each of the held-out parts, for which users' items are scored once. Returns the means by the
+    /// first part over users whose homes have trained.
     pub(super) fn ranked<const PARTS: usize>(
         &self,
         users: impl Iterator<Item = u32>,
         parts: [&HeldOut; PARTS],
-        state: &ModelState<'_>,
         parallel: bool,
-        values: [&mut [f64]; PARTS],
-    ) -> ([f64; PARTS], Means) {
+        asks: [&mut Ask<'_>; PARTS],
+    ) -> Means {
+        let state = asks[0].state;
         let (weights, table) = self.parts(state.model);
         let rows = Rows { task: self, private: state.private, table };
-        let scores = self.settings.kind.scores(self.settings.dimensions, (weights, table), &rows);
+        let scores = self.model.scores((weights, table), &rows);
         let has_trained = |user: u32| {
             let home = self.source.holdings.home(user);
             home.is_some_and(|(client, _)| state.private.get(client).is_some())
         };
         let (means, participants) = self.source.rank_some(users, parts, &*scores, parallel, has_trained);
-        means.iter().zip(values).for_each(|(means, values)| values.copy_from_slice(&means.values));
-        (means.map(|means| means.users as f64), participants)
-    }
-
-    /// The positives that a user is seen with where the user's row counts; none where users are seen alone.
-    fn neighbours_at_home(&self, user: u32) -> Option<&[u32]> {
-        let (home, place) = self.source.holdings.home(user).filter(|_| self.settings.kind.has_neighbours())?;
-        Some(self.source.holdings.positives_of(home, place))
+        for (means, ask) in means.iter().zip(asks) {
+            ask.values.copy_from_slice(&means.values);
+            ask.weight = means.users as f64;
+        }
+        participants
     }
 
     /// The training examples of a client, each with its fixed negative.
@@ -108,14 +111,14 @@ impl Recommendation {
     /// Tells the loss of each of a client's training examples.
     pub(super) fn each_loss(&self, client: ClientId, state: &ModelState<'_>, mut tell: impl FnMut(f64)) {
         let rows = self.rows_as_seen(client, state);
-        let shared = self.settings.kind.losses(self.settings.dimensions, self.parts(state.model), false);
+        let shared = self.model.losses(self.parts(state.model), false);
         let own = self.own_losses(client, state);
         own.as_ref().unwrap_or(&shared).each(&rows, &self.fixed_examples(client), |loss, _| tell(loss));
     }
 
     /// The model of a client whose network is its own.
     pub(super) fn own_losses<'a>(&'a self, client: ClientId, state: &ModelState<'a>) -> Option<AskedModel<'a>> {
-        let shape = self.settings.kind.private_shape(self.settings.dimensions)?;
+        let shape = self.model.private_network()?;
         let weights = self.network_of(client, state.private.get(client));
         Some(AskedModel::Few { shape, weights, table: self.parts(state.model).1 })
     }
@@ -124,11 +127,9 @@ impl Recommendation {
     pub(super) fn rows_as_seen(&self, client: ClientId, state: &ModelState<'_>) -> Vec<f32> {
         let mut rows = Vec::new();
         self.rows_of(client, state.private.get(client), &mut rows);
-        if self.settings.kind.has_neighbours() {
-            let (_, table) = self.parts(state.model);
-            for (place, row) in rows.chunks_exact_mut(self.settings.dimensions).enumerate() {
-                with_neighbours(self.source.holdings.positives_of(client, place), table, row);
-            }
+        let (_, table) = self.parts(state.model);
+        for (place, row) in rows.chunks_exact_mut(self.model.dimensions()).enumerate() {
+            self.model.see(self.source.holdings.positives_of(client, place), table, row);
         }
         rows
     }

@@ -23,8 +23,8 @@
 //! order of items; (Example, client, 8) of a client's loss, in the order of its positives.
 
 use super::{HeldOut, Source};
-use crate::data::partition::{Partition, Skew};
-use crate::dmrl::{self, Examples, Features, ItemScores, Network, Objective, Pairs, Shape};
+use crate::data::partition::Partition;
+use crate::dmrl::{self, Features, ItemScores, Network, Objective, Pairs, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::metric::loss::LOSS;
 use crate::model::weights::Tensor;
@@ -32,8 +32,8 @@ use crate::ranking::{Ranker, ScoreItems};
 use crate::ratings::RatingsSplit;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
-use crate::task::{Context, Job, ModelState, On, PrivateView, References, Task, Worker, evaluate_apart};
-use crate::trainer::LocalTraining;
+use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
+use crate::trainer::{LocalTraining, Wanted};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::{Purpose, Streams};
@@ -75,18 +75,11 @@ pub struct Multimodal {
     layout: Layout,
     source: Source,
     features: Features,
-    /// Items without features, by mode.
-    missing: [usize; 2],
     start: Option<Vec<f32>>,
-    /// Examples of each client.
-    examples: Vec<usize>,
-    /// Users who have rated everything, as far as a client of theirs knows.
-    without_negative: usize,
+    description: Description,
     test: Fixed,
     valid: Fixed,
     streams: Streams,
-    /// What a careful user should know about the files.
-    notes: Vec<String>,
 }
 
 /// What is read before ratings are spread over clients.
@@ -231,6 +224,7 @@ impl Multimodal {
             let given = source.holdings.triplets(client);
             examples.push(given.map_or(count, |given| given.len() / objective.negatives));
         }
+        let without_negative = knows_all.iter().filter(|&&knows_all| knows_all).count();
         let draw = |held_out: &HeldOut, index| Fixed::draw(held_out, shape.items, objective.negatives, streams, index);
         Self {
             layout: Layout::new(
@@ -242,14 +236,15 @@ impl Multimodal {
             ),
             test: draw(&source.test, OF_TEST),
             valid: source.valid.as_ref().map(|valid| draw(valid, OF_VALID)).unwrap_or_default(),
+            description: Description {
+                counts: counts(&source, without_negative, missing),
+                warnings: warnings(&source, shape, without_negative, missing, notes),
+                ..source.describe(examples)
+            },
             source,
             features,
-            missing,
             start,
-            examples,
-            without_negative: knows_all.iter().filter(|&&knows_all| knows_all).count(),
             streams: streams.clone(),
-            notes,
             settings,
         }
     }
@@ -269,43 +264,58 @@ impl Multimodal {
         }
     }
 
-    /// The measures by each of the held-out parts, for which users' items are scored once. Returns their weights.
+    fn run(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, wanted: Wanted<'_>) {
+        let Settings { shape, objective, .. } = &self.settings;
+        let draws = context.streams.stream(Purpose::TrainingNoise, job.client.0, job.number.0);
+        let data = dmrl::Data { shape, features: &self.features, objective, pairs: self.pairs(job.client), draws };
+        let worker: &mut dmrl::Worker = worker.keep();
+        worker.run(data, &job.dense(context, self.layout.len()), wanted);
+    }
+
+    /// The measures of one kind of data.
+    fn measure(&self, ask: &mut Ask<'_>, parallel: bool) {
+        let Some((users, held_out)) = self.source.asked(ask.on) else {
+            return ask.values.fill(f64::NAN);
+        };
+        let fixed = if ask.on == On::Valid { &self.valid } else { &self.test };
+        self.ranked(&users.collect::<Vec<u32>>(), [(held_out, fixed)], parallel, [ask]);
+    }
+
+    /// The measures of one model by each of the held-out parts, for which users' items are scored once.
     fn ranked<const PARTS: usize>(
         &self,
         users: &[u32],
         parts: [(&HeldOut, &Fixed); PARTS],
-        model: &[f32],
         parallel: bool,
-        values: [&mut [f64]; PARTS],
-    ) -> [f64; PARTS] {
+        asks: [&mut Ask<'_>; PARTS],
+    ) {
         let Settings { shape, objective, .. } = &self.settings;
         let losses = parts.map(|(held_out, fixed)| {
             let nothing = || AtomicU64::new(f64::NAN.to_bits());
             PartLosses { held_out, fixed, sums: (0..shape.users).map(|_| nothing()).collect() }
         });
-        let scores = ItemScores::new(shape, &self.features, model);
+        let scores = ItemScores::new(shape, &self.features, asks[0].state.model);
         let model = WithLosses { scores, objective, parts: &losses };
         let held_out = parts.map(|(held_out, _)| held_out);
         let means = self.source.rank(users.iter().copied(), held_out, &model, parallel);
-        for ((means, losses), values) in means.iter().zip(&losses).zip(values) {
-            let (of_ranking, loss) = values.split_at_mut(means.values.len());
+        for ((means, losses), ask) in means.iter().zip(&losses).zip(asks) {
+            let (of_ranking, loss) = ask.values.split_at_mut(means.values.len());
             of_ranking.copy_from_slice(&means.values);
             loss[0] = losses.mean(users);
+            ask.weight = means.users as f64;
         }
-        means.map(|means| means.users as f64)
     }
 
     /// Tells the loss of each of a client's training examples, with fixed negatives.
     fn each_loss(&self, client: ClientId, model: &[f32], worker: &mut dmrl::Worker, mut tell: impl FnMut(f64)) {
         let Settings { shape, objective, .. } = &self.settings;
-        let dmrl::Worker { scratch, examples, losses, .. } = worker;
+        let dmrl::Worker { scratch, examples, order, losses, .. } = worker;
         let network = Network { shape, features: &self.features };
         let pairs = self.pairs(client);
         let mut draws = self.streams.stream(Purpose::Example, client.0, OF_CLIENT);
-        Examples::list(examples, &pairs, shape.items, objective.negatives);
-        for begin in (0..examples.order.len()).step_by(TOGETHER) {
-            let places = begin..examples.order.len().min(begin + TOGETHER);
-            let batch = examples.batch(&pairs, shape.items, objective.negatives, places, &mut draws);
+        examples.list(&pairs, shape.items, objective.negatives, order);
+        for chosen in order.chunks(TOGETHER) {
+            let batch = examples.batch(&pairs, shape.items, objective.negatives, chosen, &mut draws);
             network.losses(model, batch, objective, losses, scratch);
             losses.iter().for_each(|&loss| tell(f64::from(loss)));
         }
@@ -324,74 +334,36 @@ impl Task for Multimodal {
         }
     }
 
-    fn examples(&self, client: ClientId) -> usize {
-        self.examples[client.index()]
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
-    fn all_examples(&self) -> u64 {
-        self.examples.iter().map(|&examples| examples as u64).sum()
+    fn appendix(&self) -> Appendix {
+        self.source.appendix()
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
         let Settings { shape, objective, .. } = &self.settings;
         let layers: usize = shape.features.iter().flatten().map(|width| shape.hidden * (width + shape.dim)).sum();
         let of_pair = 6 * (layers + shape.channels() * shape.dim * (shape.attention + 4));
-        settings.examples(self.examples(client)) * (of_pair * (1 + objective.negatives)) as f64
+        settings.examples(self.description.examples_of(client)) * (of_pair * (1 + objective.negatives)) as f64
     }
 
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
-        let Context { settings, streams, loss_rms } = *context;
-        let Job { client, round, number, start, .. } = *job;
-        let Settings { shape, objective, .. } = &self.settings;
-        let todo = dmrl::Job {
-            start,
-            pairs: self.pairs(client),
-            lr_factor: settings.schedule.factor(round.0) as f32,
-            order: streams.stream(Purpose::BatchOrder, client.0, number.0),
-            draws: streams.stream(Purpose::TrainingNoise, client.0, number.0),
-        };
-        update.clear();
-        let worker: &mut dmrl::Worker = worker.keep();
-        let outcome = worker.train((shape, &self.features), objective, settings, &todo, &mut update.parameters);
-        update.first_loss = outcome.loss;
-        update.loss_rms = loss_rms.then_some(outcome.loss_rms);
-        update.diverged = outcome.diverged;
+        self.run(job, context, worker, Wanted::Update(update));
     }
 
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
-        let Some((users, held_out)) = self.source.asked(on) else {
-            values.fill(f64::NAN);
-            return 0.0;
-        };
-        let fixed = if matches!(on, On::Valid) { &self.valid } else { &self.test };
-        let [weight] = self.ranked(&users.collect::<Vec<u32>>(), [(held_out, fixed)], state.model, parallel, [values]);
-        weight
-    }
-
-    fn evaluate_both(&self, state: &ModelState<'_>, parallel: bool, [test, valid]: [&mut [f64]; 2]) {
-        match &self.source.valid {
-            Some(of_valid) => {
-                let users: Vec<u32> = self.source.everybody().collect();
-                let parts = [(&self.source.test, &self.test), (of_valid, &self.valid)];
-                self.ranked(&users, parts, state.model, parallel, [test, valid]);
+    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+        for asks in asks.chunk_by_mut(|test, valid| self.source.valid.is_some() && test.goes_with(valid)) {
+            match (asks, &self.source.valid) {
+                ([test, valid], Some(of_valid)) => {
+                    let users: Vec<u32> = self.source.everybody().collect();
+                    let parts = [(&self.source.test, &self.test), (of_valid, &self.valid)];
+                    self.ranked(&users, parts, parallel, [test, valid]);
+                }
+                (asks, _) => asks.iter_mut().for_each(|ask| self.measure(ask, parallel)),
             }
-            None => evaluate_apart(self, state, parallel, [test, valid]),
         }
-    }
-
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
-        let mut sum = 0.0;
-        self.each_loss(client, state.model, worker.keep(), |loss| sum += loss * loss);
-        sum
-    }
-
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
-        let (mut sum, mut count) = (0.0, 0_u32);
-        self.each_loss(client, state.model, &mut dmrl::Worker::default(), |loss| {
-            sum += loss;
-            count += 1;
-        });
-        sum / f64::from(count)
     }
 
     fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
@@ -404,57 +376,75 @@ impl Task for Multimodal {
             .collect()
     }
 
-    fn has_valid(&self) -> bool {
-        self.source.valid.is_some()
+    fn losses(&self) -> Option<&dyn Losses> {
+        Some(self)
+    }
+}
+
+impl Losses for Multimodal {
+    fn has_gradient(&self) -> bool {
+        true
     }
 
-    fn tables(&self) -> Vec<(&'static str, String)> {
-        self.source.maps()
+    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+        self.run(job, context, worker, Wanted::Gradient(gradient));
+        self.describe().examples_of(job.client) > 0
     }
 
-    fn references(&self) -> References {
-        self.source.references()
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+        let (mut sum, mut count) = (0.0, 0_u32);
+        self.each_loss(client, state.model, &mut dmrl::Worker::default(), |loss| {
+            sum += loss;
+            count += 1;
+        });
+        sum / f64::from(count)
     }
 
-    fn counts(&self) -> Vec<(&'static str, u64)> {
-        let mut counts = self.source.count();
-        let more = [
-            ("users_without_negatives", self.without_negative),
-            ("items_without_text", self.missing[0]),
-            ("items_without_image", self.missing[1]),
-        ];
-        counts.extend(more.into_iter().filter(|&(_, count)| count > 0).map(|(name, count)| (name, count as u64)));
-        counts
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
+        let mut sum = 0.0;
+        self.each_loss(client, state.model, worker.keep(), |loss| sum += loss * loss);
+        sum
     }
+}
 
-    fn skew(&self) -> Option<&Skew> {
-        Some(&self.source.skew)
-    }
+/// How many there are of everything.
+fn counts(source: &Source, without_negative: usize, missing: [usize; 2]) -> Vec<(&'static str, u64)> {
+    let mut counts = source.count();
+    let more = [
+        ("users_without_negatives", without_negative),
+        ("items_without_text", missing[0]),
+        ("items_without_image", missing[1]),
+    ];
+    counts.extend(more.into_iter().filter(|&(_, count)| count > 0).map(|(name, count)| (name, count as u64)));
+    counts
+}
 
-    fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.source.dirt();
-        warnings.extend(self.notes.iter().cloned());
-        for ((width, missing), name) in self.settings.shape.features.iter().zip(self.missing).zip(dmrl::MODES) {
-            match (width, missing) {
-                (None, _) => {
-                    warnings.push(format!("there are no {name} features: the model goes without this channel"))
-                }
-                (Some(_), 0) => {}
-                (Some(_), missing) => {
-                    warnings.push(format!("{missing} of {} items have no {name} features: zeros", self.source.items()));
-                }
+/// What a careful user should know of ratings and features.
+fn warnings(
+    source: &Source,
+    shape: &Shape,
+    without_negative: usize,
+    missing: [usize; 2],
+    notes: Vec<String>,
+) -> Vec<String> {
+    let mut warnings = source.dirt();
+    warnings.extend(notes);
+    for ((width, missing), name) in shape.features.iter().zip(missing).zip(dmrl::MODES) {
+        match (width, missing) {
+            (None, _) => warnings.push(format!("there are no {name} features: the model goes without this channel")),
+            (Some(_), 0) => {}
+            (Some(_), missing) => {
+                warnings.push(format!("{missing} of {} items have no {name} features: zeros", source.items()));
             }
         }
-        if self.without_negative > 0 {
-            let count = self.without_negative;
-            warnings.push(format!("{count} users have rated everything that there is, and give no example"));
-        }
-        if self.source.test.users == 0 {
-            warnings
-                .push("nobody has an item to be found for testing and another: there is nothing to rank".to_owned());
-        }
-        warnings
     }
+    if without_negative > 0 {
+        warnings.push(format!("{without_negative} users have rated everything that there is, and give no example"));
+    }
+    if source.test.users == 0 {
+        warnings.push("nobody has an item to be found for testing and another: there is nothing to rank".to_owned());
+    }
+    warnings
 }
 
 #[cfg(test)]

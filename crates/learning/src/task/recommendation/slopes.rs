@@ -4,7 +4,7 @@
 //! `F` is the mean of `−ln σ(x)` over pairs of a user and a held-out item that the user rated, each with one negative:
 //! validation pairs, or test pairs where there is no validation. A user's row is that which the home keeps; pairs of
 //! users without a home do not count. A client's loss is the mean over the triplets of the first epoch of its job in
-//! the round. Proxies have no slope.
+//! the round. Proxies have no slope, but in the mean gradient of a job: there, that of what they are trained by.
 //!
 //! # Determinism
 //! Negatives of pairs: stream (Example, user, 22), in ascending order of items, uniform over the items that are neither
@@ -15,18 +15,16 @@
 //! One step of plain descent on all triplets at once, with a learning rate of 1,024, moves every number by 1,024 times
 //! its slope: what is lost in the difference of two `f32` is then far below the slope's own rounding.
 
-use super::kind::{Beside, Trainers};
-use super::{Kind, Recommendation};
-use crate::matrix_factorisation::{
-    self as mf, BprTraining, Moves, Negatives, RowOptimizer, RowRegularisation, first_epoch,
-};
-use crate::ncf::Shape;
+use super::Recommendation;
+use super::recommenders::RowJob;
+use crate::matrix_factorisation::{self as mf, BprTraining, Moves, Negatives, RowRegularisation, first_epoch};
+use crate::ncf::Outcome;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
-use crate::task::{JobKey, ModelState};
+use crate::task::{Job, JobKey, ModelState, Worker};
 use crate::trainer::{Length, Optimizer, OptimizerConfig};
 use fedgenie_core::id::ClientId;
-use fedgenie_core::rng::Purpose;
+use fedgenie_core::rng::{Purpose, Streams};
 use rayon::prelude::*;
 
 /// Number of the stream, as documented above.
@@ -47,22 +45,28 @@ pub(super) struct Slopes {
 /// What a thread reuses.
 #[derive(Default)]
 pub(super) struct Scratch {
-    trainers: Trainers,
+    worker: Worker,
+    outcome: Outcome,
     triplets: Vec<Triplet>,
+}
+
+/// The model, and what a client keeps.
+fn seen<'a>(client: ClientId, state: &ModelState<'a>) -> (&'a [f32], Option<&'a [f32]>) {
+    (state.model, state.private.get(client))
 }
 
 impl Recommendation {
     /// Slopes of the mean loss of a client's triplets, by the rows that a step moves.
     fn slopes(
         &self,
-        client: ClientId,
-        state: &ModelState<'_>,
+        key: JobKey,
+        (model, kept): (&[f32], Option<&[f32]>),
         moves: Moves,
-        Scratch { trainers, triplets }: &mut Scratch,
+        Scratch { worker, outcome, triplets }: &mut Scratch,
     ) -> Slopes {
-        let d = self.settings.dimensions;
+        let (d, client) = (self.model.dimensions(), key.client);
         let mut users = Vec::new();
-        self.rows_of(client, state.private.get(client), &mut users);
+        self.rows_of(client, kept, &mut users);
         let sgd = OptimizerConfig::Sgd {
             lr: f64::from(RATE),
             momentum: 0.0,
@@ -74,35 +78,56 @@ impl Recommendation {
             dimensions: d,
             length: Length::Steps(1),
             batch: triplets.len(),
-            optimizer: RowOptimizer::new(&sgd).expect("the rate is in range"),
+            optimizer: Optimizer::new(&sgd).expect("the rate is in range"),
             extra: RowRegularisation::default(),
             moves,
         };
-        let (weights, table) = self.parts(state.model);
-        let key = JobKey { client, number: Self::next_job(client, state).number };
+        let (weights, table) = self.parts(model);
         let job = mf::Job { negatives: Negatives::Given(triplets), ..self.job(key, &self.streams, table, &users) };
-        // A private score moves before items do; both slopes at once are those of products.
-        let kind = match &self.settings.kind {
-            Kind::Private => &Kind::Products { deviation: 1.0 },
-            Kind::Guided { shape, .. } => &Kind::Network(*shape),
-            kind => kind,
-        };
         let has_own = !self.first_network.is_empty();
         let sent = weights;
-        let weights = if has_own { self.network_of(client, state.private.get(client)) } else { sent };
-        let optimizer = Optimizer::new(&sgd).expect("the rate is in range");
-        let outcome = trainers.train(kind, (&settings, &optimizer), (&job, Beside { weights, targets: None }));
+        let weights = if has_own { self.network_of(client, kept) } else { sent };
+        self.model.descend(&RowJob { settings: &settings, job: &job, weights, targets: None }, worker, outcome);
         let slope = |(before, after): (&f32, &f32)| (before - after) / RATE;
         // A private network does not travel.
         let of_weights = if sent.is_empty() { &[][..] } else { &outcome.weights };
-        let mut by_weights: Vec<f32> = sent.iter().zip(of_weights).map(slope).collect();
-        if let Kind::Network(Shape { proxy: Some(_), .. }) = kind {
-            let half = by_weights.len() / 2;
-            by_weights[half..].fill(0.0);
-        }
+        let by_weights = sent.iter().zip(of_weights).map(slope).collect();
         let rows = outcome.rows.items.iter().zip(outcome.rows.rows.chunks_exact(d));
         let rows = rows.flat_map(|(&item, row)| table[item as usize * d..][..d].iter().zip(row).map(slope)).collect();
         Slopes { weights: by_weights, items: outcome.rows.items.clone(), rows }
+    }
+
+    /// Forgets the slopes of a proxy.
+    fn without_proxy(&self, slopes: &mut Slopes) {
+        if self.model.has_proxy() {
+            let half = slopes.weights.len() / 2;
+            slopes.weights[half..].fill(0.0);
+        }
+    }
+
+    /// The mean gradient of a job; see [`Task::gradient`](crate::task::Task::gradient).
+    pub(super) fn mean_gradient(
+        &self,
+        job: &Job<'_>,
+        streams: &Streams,
+        scratch: &mut Scratch,
+        gradient: &mut Vec<f32>,
+    ) -> bool {
+        let key = JobKey { client: job.client, number: job.number };
+        first_epoch(&self.job(key, streams, &[], &[]), self.source.items(), &mut scratch.triplets);
+        gradient.clear();
+        gradient.resize(job.start.len(), 0.0);
+        if scratch.triplets.is_empty() {
+            return false;
+        }
+        let slopes = self.slopes(key, (job.start, job.private), self.settings.moves, scratch);
+        let (weights, table) = gradient.split_at_mut(slopes.weights.len());
+        weights.copy_from_slice(&slopes.weights);
+        let d = self.model.dimensions();
+        for (&item, row) in slopes.items.iter().zip(slopes.rows.chunks_exact(d)) {
+            table[item as usize * d..][..d].copy_from_slice(row);
+        }
+        true
     }
 
     /// The held-out pairs of a client's residents, each with its negative; users are numbered within the client.
@@ -136,9 +161,9 @@ impl Recommendation {
         }
     }
 
-    /// The slope of `F` by all parameters that travel; see [`Task::slope`](crate::task::Task::slope).
+    /// The slope of `F` by all parameters that travel; see [`Losses::slope`](crate::task::Losses::slope).
     pub(super) fn slope_of_held_out(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
-        let d = self.settings.dimensions;
+        let d = self.model.dimensions();
         let networks = self.parts(state.model).0.len();
         let mut sums = vec![0.0_f64; state.model.len()];
         let (mut scratch, mut count) = (Scratch::default(), 0);
@@ -149,7 +174,9 @@ impl Recommendation {
             }
             let pairs = scratch.triplets.len();
             count += pairs;
-            let slopes = self.slopes(client, state, Moves::Touched, &mut scratch);
+            let mut slopes =
+                self.slopes(Self::next_job(client, state), seen(client, state), Moves::Touched, &mut scratch);
+            self.without_proxy(&mut slopes);
             let add = |(sum, &slope): (&mut f64, &f32)| *sum += pairs as f64 * f64::from(slope);
             sums.iter_mut().zip(&slopes.weights).for_each(add);
             for (&item, row) in slopes.items.iter().zip(slopes.rows.chunks_exact(d)) {
@@ -167,14 +194,16 @@ impl Recommendation {
         if !self.slope_of_held_out(state, &mut slope) {
             return vec![f64::NAN; keys.len()];
         }
-        let d = self.settings.dimensions;
+        let d = self.model.dimensions();
         let (of_weights, of_items) = self.parts(&slope);
         let one = |scratch: &mut Scratch, &key: &JobKey| {
             first_epoch(&self.job(key, &self.streams, &[], &[]), self.source.items(), &mut scratch.triplets);
             if scratch.triplets.is_empty() {
                 return 0.0;
             }
-            let slopes = self.slopes(key.client, state, self.settings.moves, scratch);
+            let mut slopes =
+                self.slopes(Self::next_job(key.client, state), seen(key.client, state), self.settings.moves, scratch);
+            self.without_proxy(&mut slopes);
             let product = |(one, other): (&f32, &f32)| f64::from(*one) * f64::from(*other);
             let mut sum: f64 = of_weights.iter().zip(&slopes.weights).map(product).sum();
             for (&item, row) in slopes.items.iter().zip(slopes.rows.chunks_exact(d)) {
@@ -200,10 +229,7 @@ impl Recommendation {
         }
         items.sort_unstable();
         items.dedup();
-        let network = match &self.settings.kind {
-            Kind::Network(shape) => Shape { dimensions: self.settings.dimensions, ..*shape }.network(),
-            _ => 0,
-        };
-        4 * (network + items.len() * (self.settings.dimensions + 1)) as u64
+        let network = self.model.network().map_or(0, |shape| shape.network());
+        4 * (network + items.len() * (self.model.dimensions() + 1)) as u64
     }
 }

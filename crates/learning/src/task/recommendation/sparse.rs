@@ -13,7 +13,7 @@ use crate::metric::longtail_updated::LONGTAIL_UPDATED;
 use crate::metric::proxy_rank_correlation::PROXY_RANK_CORRELATION;
 use crate::metric::{Definition, Items};
 use crate::ranking::{Means, Ranker};
-use crate::task::{JobKey, ModelState};
+use crate::task::{Ask, JobKey, ModelState, On};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Measure;
 
@@ -22,14 +22,14 @@ const OF_ITEMS: [&Definition; 3] = [&ITEM_STALENESS, &ITEMS_UPDATED, &LONGTAIL_U
 
 impl Settings {
     /// What is measured of the model alone, in the order of its values.
-    pub(super) fn of_model(&self) -> Vec<Measure> {
+    pub(super) fn of_model(&self, has_proxy: bool) -> Vec<Measure> {
         let mut measures = Vec::new();
         if self.transfer[1] == Sent::Rows {
             measures.extend(OF_ITEMS.map(|metric| metric.measure));
         }
         let of_participants = |measure: Measure| measure.named(&format!("test_participant_{}", measure.name));
         measures.extend(Ranker::measures(&self.cutoffs).into_iter().map(of_participants));
-        if self.kind.has_proxy() {
+        if has_proxy {
             measures.push(PROXY_RANK_CORRELATION.measure);
         }
         measures
@@ -53,10 +53,11 @@ impl Recommendation {
         }
         let participants = participants.unwrap_or_else(|| {
             let mut values = vec![f64::NAN; Ranker::count(self.settings.cutoffs.len())];
-            self.ranked(self.source.everybody(), [&self.source.test], state, parallel, [&mut values]).1
+            let mut ask = Ask::new(On::Test, state, &mut values);
+            self.ranked(self.source.everybody(), [&self.source.test], parallel, [&mut ask])
         });
         found.extend(participants.values);
-        if self.settings.kind.has_proxy() {
+        if self.model.has_proxy() {
             found.push(self.rank_correlation(state, parallel));
         }
         values.copy_from_slice(&found);

@@ -1,22 +1,17 @@
 //! Bytes against updates, homes by hand, and rows that come from where they should.
 
-mod kinds;
+mod algorithms;
+mod models;
 
 use super::*;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
-use crate::task::PrivateTable;
+use crate::task::{On, PrivateTable};
 use crate::trainer::{Length, OptimizerConfig};
 use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use serde_json::{Value, json};
 
-const SMALL: Settings = Settings {
-    dimensions: 3,
-    kind: Kind::Products { deviation: 0.1 },
-    cutoffs: Vec::new(),
-    moves: Moves::Touched,
-    transfer: [Sent::Table, Sent::Rows],
-    staleness_window: 100,
-};
+const SMALL: Settings =
+    Settings { cutoffs: Vec::new(), moves: Moves::Touched, transfer: [Sent::Table, Sent::Rows], staleness_window: 100 };
 
 fn split() -> RatingsSplit {
     let data: RatingsConfig =
@@ -28,10 +23,21 @@ fn split() -> RatingsSplit {
 }
 
 fn task(settings: Settings, partition: Value, clients: usize, triplets: Option<&Triplets>) -> Recommendation {
+    let products = recommenders::mf::Config { dimensions: 3, deviation: 0.1 };
+    task_of(Arc::new(products), settings, partition, clients, triplets)
+}
+
+fn task_of(
+    model: Arc<dyn RowRecommender>,
+    settings: Settings,
+    partition: Value,
+    clients: usize,
+    triplets: Option<&Triplets>,
+) -> Recommendation {
     let (split, streams) = (split(), Streams::new(1));
     let partition: RatingsPartition = serde_json::from_value(partition).unwrap();
     let dealt = partition.build(&split, clients, &[], &streams).unwrap();
-    Recommendation::new(settings, &split, (&dealt, partition.is_by_user()), triplets, None, &streams)
+    Recommendation::new(model, settings, &split, (&dealt, partition.is_by_user()), triplets, None, &streams)
 }
 
 fn local(length: Length) -> LocalTraining {
@@ -43,7 +49,15 @@ fn train(task: &Recommendation, client: ClientId, settings: &LocalTraining) -> U
     let streams = Streams::new(1);
     let model = (task as &dyn Task).initial_model(0, &streams);
     let context = Context { settings, streams: &streams, loss_rms: true };
-    let job = Job { client, round: Round(1), number: JobNumber(7), start: &model, private: None };
+    let job = Job {
+        client,
+        round: Round(1),
+        number: JobNumber(7),
+        start: &model,
+        private: None,
+        epochs: None,
+        correction: None,
+    };
     let mut update = Update::default();
     // What is left of an earlier job does no harm.
     update.parameters.push(5.0);
@@ -70,13 +84,15 @@ fn bytes_are_known_before_a_job_is_trained() {
                 for length in [Length::Epochs(1), Length::Epochs(3), Length::Steps(1), Length::Steps(50)] {
                     let settings = local(length);
                     let context = Context { settings: &settings, streams: &streams, loss_rms: false };
-                    for client in (0..clients).map(ClientId::from_index).filter(|&client| task.examples(client) > 0) {
+                    for client in
+                        (0..clients).map(ClientId::from_index).filter(|&client| task.holdings().examples(client) > 0)
+                    {
                         let update = train(&task, client, &settings);
                         let [down, up] = task.transfer(JobKey { client, number: JobNumber(7) }, &context);
                         assert_eq!(down, 40 * 3 * 4);
                         assert_eq!(up, task.layout().bytes_of(&update.rows), "{partition}, {moves:?}, {length:?}");
                         assert_eq!(update.parameters.len(), update.rows.len() * 3);
-                        assert_eq!(update.private.len(), task.private_len(client));
+                        assert_eq!(update.private.len(), PrivateState::len(&task, client));
                         let is_positive = |item| task.holdings().positives(client).contains(item);
                         assert!(moves == Moves::Touched || update.rows.iter().all(is_positive));
                     }
@@ -123,7 +139,7 @@ fn the_client_with_most_ratings_of_a_user_is_its_home() {
         assert_eq!((home.index(), holdings.users(home)[place]), (first, user));
         assert!(holdings.residents(home).contains(&user));
     }
-    assert_eq!(u64::from(ratings), task.all_examples());
+    assert_eq!(u64::from(ratings), task.describe().all_examples);
 }
 
 #[test]
@@ -136,7 +152,7 @@ fn what_a_client_keeps_decides_where_its_users_items_stand() {
         let private = PrivateView::of(table);
         let state = ModelState { model: &model, private, round: Round(0), moved: &[], memories: &[] };
         let mut values = vec![0.0; 6];
-        let weight = task.evaluate(on, &state, parallel, &mut values);
+        let weight = (&task as &dyn Task).measure(on, &state, parallel, &mut values);
         (weight, values.iter().map(|value| value.to_bits()).collect::<Vec<_>>())
     };
     let before = measured(On::Test, &table, false);
@@ -144,7 +160,7 @@ fn what_a_client_keeps_decides_where_its_users_items_stand() {
     let state =
         ModelState { model: &model, private: PrivateView::of(&table), round: Round(0), moved: &[], memories: &[] };
     let (mut test, mut valid) = ([0.0; 6], [0.0; 6]);
-    task.evaluate_both(&state, true, [&mut test, &mut valid]);
+    task.evaluate(&mut [Ask::new(On::Test, &state, &mut test), Ask::new(On::Valid, &state, &mut valid)], true);
     assert!(test[0].is_finite() && valid[0].is_finite());
     let both = [test, valid].map(|values| values.map(f64::to_bits).to_vec());
     assert_eq!(both, [before.1.clone(), measured(On::Valid, &table, false).1]);
@@ -178,5 +194,5 @@ fn a_clients_loss_is_that_of_its_positives_with_fixed_negatives() {
     let client = ClientId(1);
     assert!((task.client_loss(client, &state) - std::f64::consts::LN_2).abs() < 1e-12);
     let squares = task.squared_losses(client, &state, &mut Worker::default());
-    assert!((squares - task.examples(client) as f64 * std::f64::consts::LN_2.powi(2)).abs() < 1e-9);
+    assert!((squares - task.holdings().examples(client) as f64 * std::f64::consts::LN_2.powi(2)).abs() < 1e-9);
 }

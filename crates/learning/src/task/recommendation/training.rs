@@ -1,19 +1,22 @@
 //! One client's job: from what it was sent and what it keeps to its update.
 
-use super::kind::{Beside, Trainers};
+use super::recommenders::RowJob;
+use super::slopes::Scratch;
 use super::{Recommendation, Sent};
 use crate::layout::Update;
-use crate::matrix_factorisation::{self as mf, BprTraining, Negatives, RowOptimizer, RowRegularisation};
-use crate::task::{Context, Job, JobKey};
+use crate::matrix_factorisation::{self as mf, BprTraining, Correction, Negatives, RowRegularisation};
+use crate::ncf::Outcome;
+use crate::task::{Context, Job, JobKey, Worker};
 use crate::trainer::{LocalTraining, Noise, NoiseScope};
-use fedgenie_core::id::ClientId;
 use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::rng::{Purpose, Streams};
 
 /// What a thread keeps.
 #[derive(Default)]
 pub(super) struct Kept {
-    trainers: Trainers,
+    worker: Worker,
+    outcome: Outcome,
+    pub slopes: Scratch,
     users: Vec<f32>,
 }
 
@@ -23,24 +26,12 @@ pub(super) fn sends_table(settings: &LocalTraining) -> bool {
 }
 
 impl Recommendation {
-    /// The rows of a client's users.
-    pub(super) fn rows_of(&self, client: ClientId, kept: Option<&[f32]>, rows: &mut Vec<f32>) {
-        rows.clear();
-        match kept {
-            Some(kept) => rows.extend_from_slice(&kept[..self.rows_len(client)]),
-            None => {
-                rows.resize(self.rows_len(client), 0.0);
-                self.first_rows(client, rows);
-            }
-        }
-    }
-
-    pub(super) fn training(&self, local: &LocalTraining) -> BprTraining {
+    pub(super) fn training(&self, local: &LocalTraining, epochs: Option<u32>) -> BprTraining {
         BprTraining {
-            dimensions: self.settings.dimensions,
-            length: local.length,
+            dimensions: self.model.dimensions(),
+            length: local.length.or_epochs(epochs),
             batch: local.batch,
-            optimizer: RowOptimizer::new(local.optimizer.config()).expect("an optimizer is checked when it is made"),
+            optimizer: local.optimizer.clone(),
             extra: RowRegularisation { clip: local.clip, proximal: local.proximal },
             moves: self.settings.moves,
         }
@@ -55,6 +46,7 @@ impl Recommendation {
             ends: self.source.holdings.ends(client),
             negatives: self.source.holdings.triplets(client).map_or(Negatives::Drawn, Negatives::Given),
             lr_factor: 1.0,
+            correction: None,
             order: streams.stream(Purpose::BatchOrder, client.0, number.0),
             draws: streams.stream(Purpose::TrainingNoise, client.0, number.0),
         }
@@ -63,18 +55,24 @@ impl Recommendation {
     /// Trains; see [`Task::train`].
     pub(super) fn do_job(&self, job: &Job<'_>, context: &Context<'_>, kept: &mut Kept, update: &mut Update) {
         let Context { settings, streams, loss_rms } = *context;
-        let Kept { trainers, users } = kept;
+        let Kept { worker, outcome, users, .. } = kept;
         self.rows_of(job.client, job.private, users);
         let key = JobKey { client: job.client, number: job.number };
         let lr_factor = settings.schedule.factor(job.round.0) as f32;
         let (weights, table) = self.parts(job.start);
-        let todo = mf::Job { lr_factor, ..self.job(key, streams, table, users) };
+        // Where all rows travel, all of them are corrected.
+        let is_whole = self.settings.transfer[1] == Sent::Table || sends_table(settings);
+        let correction = job.correction.map(|numbers| {
+            let (weights, table) = self.parts(numbers);
+            Correction { weights, table, is_whole }
+        });
+        let todo = mf::Job { lr_factor, correction, ..self.job(key, streams, table, users) };
         update.clear();
-        let training = (&self.training(settings), &settings.optimizer);
+        let training = self.training(settings, job.epochs);
         let has_own = !self.first_network.is_empty();
         let weights = if has_own { self.network_of(job.client, job.private) } else { weights };
         let targets = job.private.map(|kept| &kept[self.kept_len(job.client)..]).filter(|targets| !targets.is_empty());
-        let outcome = trainers.train(&self.settings.kind, training, (&todo, Beside { weights, targets }));
+        self.model.train(&RowJob { settings: &training, job: &todo, weights, targets }, worker, outcome);
         if !has_own {
             update.parameters.extend_from_slice(&outcome.weights);
         }
@@ -84,7 +82,7 @@ impl Recommendation {
             update.parameters.extend_from_slice(&rows.rows);
             std::mem::swap(&mut rows.items, &mut update.rows);
         } else {
-            let d = self.settings.dimensions;
+            let d = self.model.dimensions();
             update.parameters.extend_from_slice(table);
             let table = &mut update.parameters[begin..];
             for (&item, row) in rows.items.iter().zip(rows.rows.chunks_exact(d)) {
@@ -107,5 +105,6 @@ impl Recommendation {
         update.first_loss = rows.loss;
         update.loss_rms = loss_rms.then_some(rows.loss_rms);
         update.diverged = rows.diverged || !update.first_loss.is_finite();
+        update.steps = rows.steps;
     }
 }

@@ -1,7 +1,7 @@
-//! The arithmetic of a step on a part of the parameters, each treated alone.
+//! A step on a part of the parameters, each treated alone.
 
-use crate::lanes::Kernel;
-use fedgenie_core::math::float::sqrt_f32;
+use super::rule::{Adam, Descent, Momentum, Rule};
+use crate::lanes::{Kernel, Path, run};
 
 /// One pass over a part of the parameters. Whether the gradient is more than scaled is known when compiled, so that
 /// plain descent reads nothing else and has the bits of `w − ηg`.
@@ -14,28 +14,11 @@ pub(super) struct Pass<'a> {
     pub decay: f32,
 }
 
-pub(super) struct Momentum {
-    pub lr: f32,
-    pub keep: f32,
-    pub take: f32,
-    pub momentum: f32,
-}
-
-pub(super) struct Adam {
-    pub shrink: f32,
-    pub lr: f32,
-    pub keep: [f32; 2],
-    pub take: [f32; 2],
-    pub root: f32,
-    pub epsilon: f32,
-}
-
 /// A step of Adam, which divides and takes roots: worth the processor's widest vectors.
-pub(super) struct AdamPass<'a, const ADJUSTED: bool> {
-    pub pass: Pass<'a>,
-    pub settings: &'a Adam,
-    pub first: &'a mut [f32],
-    pub second: &'a mut [f32],
+struct AdamPass<'a, const ADJUSTED: bool> {
+    pass: Pass<'a>,
+    rule: Adam<f32>,
+    moments: [&'a mut [f32]; 2],
 }
 
 impl<const ADJUSTED: bool> Kernel for AdamPass<'_, ADJUSTED> {
@@ -43,50 +26,53 @@ impl<const ADJUSTED: bool> Kernel for AdamPass<'_, ADJUSTED> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        self.pass.adam::<ADJUSTED>(self.settings, self.first, self.second);
+        self.pass.adam::<ADJUSTED>(self.rule, self.moments);
     }
 }
 
 impl Pass<'_> {
-    pub fn descend<const ADJUSTED: bool>(self, lr: f32) {
-        let Self { parameters, gradient, start, scale, pull, decay } = self;
-        for ((parameter, &slope), &start) in parameters.iter_mut().zip(gradient).zip(start) {
-            let w = *parameter;
-            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, w, start);
-            *parameter = w - lr * slope;
+    /// Makes the step; `first` and `second` are the moments of these parameters, empty where the rule has none.
+    pub fn run<const ADJUSTED: bool>(self, rule: Rule, is_first: bool, [first, second]: [&mut [f32]; 2]) {
+        match rule {
+            Rule::Descent(rule) => self.descend::<ADJUSTED>(rule),
+            Rule::Momentum(rule) if rule.nesterov => self.descend_with::<ADJUSTED, true>(rule, is_first, first),
+            Rule::Momentum(rule) => self.descend_with::<ADJUSTED, false>(rule, is_first, first),
+            Rule::Adam(rule) => {
+                run(Path::detect(), AdamPass::<'_, ADJUSTED> { pass: self, rule, moments: [first, second] });
+            }
         }
     }
 
-    pub fn descend_with_momentum<const ADJUSTED: bool, const NESTEROV: bool>(
+    fn descend<const ADJUSTED: bool>(self, rule: Descent<f32>) {
+        let Self { parameters, gradient, start, scale, pull, decay } = self;
+        for ((w, &slope), &start) in parameters.iter_mut().zip(gradient).zip(start) {
+            *w = rule.step(*w, adjusted::<ADJUSTED>([scale, pull, decay], slope, *w, start));
+        }
+    }
+
+    fn descend_with<const ADJUSTED: bool, const NESTEROV: bool>(
         self,
-        settings: &Momentum,
+        rule: Momentum<f32>,
+        is_first: bool,
         buffer: &mut [f32],
     ) {
         let Self { parameters, gradient, start, scale, pull, decay } = self;
-        let &Momentum { lr, keep, take, momentum } = settings;
-        for (((parameter, &slope), &start), buffer) in parameters.iter_mut().zip(gradient).zip(start).zip(buffer) {
-            let w = *parameter;
-            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, w, start);
-            let velocity = keep * *buffer + take * slope;
-            *buffer = velocity;
-            let direction = if NESTEROV { slope + momentum * velocity } else { velocity };
-            *parameter = w - lr * direction;
+        // Known when compiled.
+        let rule = Momentum { nesterov: NESTEROV, ..rule };
+        let shares = rule.shares(is_first);
+        for (((w, &slope), &start), buffer) in parameters.iter_mut().zip(gradient).zip(start).zip(buffer) {
+            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, *w, start);
+            *w = rule.step(shares, *w, slope, buffer);
         }
     }
 
     #[inline(always)]
-    fn adam<const ADJUSTED: bool>(self, settings: &Adam, first: &mut [f32], second: &mut [f32]) {
+    fn adam<const ADJUSTED: bool>(self, rule: Adam<f32>, [first, second]: [&mut [f32]; 2]) {
         let Self { parameters, gradient, start, scale, pull, decay } = self;
-        let &Adam { shrink, lr, keep, take, root, epsilon } = settings;
         let moments = first.iter_mut().zip(second);
-        for (((parameter, &slope), &start), (a, v)) in parameters.iter_mut().zip(gradient).zip(start).zip(moments) {
-            let w = *parameter;
-            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, w, start);
-            let mean = keep[0] * *a + take[0] * slope;
-            let square = keep[1] * *v + take[1] * (slope * slope);
-            *a = mean;
-            *v = square;
-            *parameter = shrink * w - lr * mean / (sqrt_f32(square) * root + epsilon);
+        for (((w, &slope), &start), (mean, square)) in parameters.iter_mut().zip(gradient).zip(start).zip(moments) {
+            let slope = adjusted::<ADJUSTED>([scale, pull, decay], slope, *w, start);
+            *w = rule.step(*w, slope, mean, square);
         }
     }
 }

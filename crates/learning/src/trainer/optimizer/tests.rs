@@ -4,7 +4,7 @@ use super::*;
 use approx::assert_relative_eq;
 use fedgenie_core::rng::{Purpose, Streams};
 
-const PLAIN: Regularisation<'_> = Regularisation { clip: None, proximal: None, decays: &[] };
+const PLAIN: Regularisation<'_> = Regularisation { clip: None, correction: None, proximal: None, decays: &[] };
 
 const fn sgd(lr: f64, momentum: f64, nesterov: bool, weight_decay: f64, dampening: f64) -> OptimizerConfig {
     OptimizerConfig::Sgd { lr, momentum, nesterov, weight_decay, dampening }
@@ -23,9 +23,9 @@ fn path(config: &OptimizerConfig, gradients: &[f32], mu: f32) -> Vec<f32> {
     let optimizer = Optimizer::new(config).unwrap();
     let (mut moments, mut parameters) = (Moments::default(), [1.0]);
     optimizer.begin(1, &mut moments);
-    let extra = Regularisation { clip: None, proximal: Some(Proximal { mu, start: &[1.0] }), decays: &[] };
+    let extra = Regularisation { proximal: Some(Proximal { mu, start: &[1.0] }), ..PLAIN };
     let step = |&slope: &f32| {
-        optimizer.step(&mut parameters, &[slope], 1.0, &extra, &mut moments);
+        optimizer.step(&mut parameters, &mut [slope], 1.0, &extra, &mut moments);
         parameters[0]
     };
     gradients.iter().map(step).collect()
@@ -38,6 +38,20 @@ fn descent_by_hand() {
     assert_eq!(path(&sgd(0.5, 0.0, false, 0.5, 0.0), &[1.0; 3], 0.0), [0.25, -0.3125, -0.734_375]);
     // Slopes 1, 1 − 1/4, 1 − 7/16: the pull is towards 1.
     assert_eq!(path(&sgd(0.5, 0.0, false, 0.0, 0.0), &[1.0; 3], 0.5), [0.5, 0.125, -0.156_25]);
+}
+
+#[test]
+fn a_correction_comes_after_clipping_and_before_pull_and_decay() {
+    // ‖(3, −4)‖ = 5 is clipped to 5/2: (1.5, −2), corrected (2.5, −1); pull 2·(w − s) = (−1, 2), decay w/2 = (0.25, 1).
+    let optimizer = Optimizer::new(&sgd(0.5, 0.0, false, 0.5, 0.0)).unwrap();
+    let (mut moments, mut parameters) = (Moments::default(), [0.5, 2.0]);
+    optimizer.begin(2, &mut moments);
+    let proximal = Some(Proximal { mu: 2.0, start: &[1.0, 1.0] });
+    let extra = Regularisation { clip: Some(2.5), correction: Some(&[1.0, 1.0]), proximal, decays: &[] };
+    optimizer.step(&mut parameters, &mut [3.0, -4.0], 1.0, &extra, &mut moments);
+    for (found, expected) in parameters.iter().zip([0.5 - 0.5 * 1.75, 2.0 - 0.5 * 2.0]) {
+        assert_relative_eq!(*found, expected, max_relative = 1e-6);
+    }
 }
 
 #[test]
@@ -82,9 +96,9 @@ fn gradients_are_clipped_before_anything_is_added() {
     let proximal = Some(Proximal { mu: 2.0, start: &[0.0, 0.0] });
     optimizer.step(
         &mut parameters,
-        &[3.0, -4.0],
+        &mut [3.0, -4.0],
         1.0,
-        &Regularisation { clip: Some(1.0), proximal, decays: &[] },
+        &Regularisation { clip: Some(1.0), proximal, ..PLAIN },
         &mut moments,
     );
     // 3/5 + 2 + 1 and −4/5 − 2 − 1.
@@ -185,8 +199,8 @@ fn fifty_steps_agree_with_double_precision() {
                 let factor = rng.uniform() as f32;
                 // Away from 0, where Adam's first steps have the gradient's sign.
                 let gradient: Vec<f32> = (0..LENGTH).map(|_| 0.1 + 0.5 * rng.uniform() as f32).collect();
-                let extra = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }), decays: &[] };
-                optimizer.step(&mut parameters, &gradient, factor, &extra, &mut moments);
+                let extra = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }), ..PLAIN };
+                optimizer.step(&mut parameters, &mut gradient.clone(), factor, &extra, &mut moments);
                 let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
                 let scale = clip.map_or(1.0, |clip| (f64::from(clip) / (norm + 1e-6)).min(1.0));
                 for index in 0..LENGTH {
@@ -225,8 +239,8 @@ fn steps_are_those_of_pytorch() {
         let mut parameters = start;
         for t in 1..=5 {
             let gradient = [0, 1, 2, 3].map(|i: i16| f32::from((7 * t + 3 * i) % 11 - 5) / 4.0);
-            let extra = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }), decays: &[] };
-            optimizer.step(&mut parameters, &gradient, if t < 4 { 1.0 } else { 0.5 }, &extra, &mut moments);
+            let extra = Regularisation { clip, proximal: Some(Proximal { mu, start: &start }), ..PLAIN };
+            optimizer.step(&mut parameters, &mut gradient.clone(), if t < 4 { 1.0 } else { 0.5 }, &extra, &mut moments);
         }
         for (found, expected) in parameters.into_iter().zip(expected) {
             // A few roundings of numbers near 1.
@@ -242,7 +256,7 @@ fn plain_descent_is_one_product_and_one_difference() {
     let (mut parameters, gradient) = (numbers(), numbers());
     let expected: Vec<u32> = parameters.iter().zip(&gradient).map(|(w, g)| (w - 5e-3_f32 * g).to_bits()).collect();
     let optimizer = Optimizer::new(&sgd(5e-3, 0.0, false, 0.0, 0.0)).unwrap();
-    optimizer.step(&mut parameters, &gradient, 1.0, &PLAIN, &mut Moments::default());
+    optimizer.step(&mut parameters, &mut gradient.clone(), 1.0, &PLAIN, &mut Moments::default());
     assert_eq!(parameters.iter().map(|w| w.to_bits()).collect::<Vec<_>>(), expected);
 }
 
@@ -255,7 +269,7 @@ fn a_job_knows_nothing_of_the_one_before() {
             optimizer.begin(length, moments);
             let mut parameters = vec![1.0; length];
             for slope in [1.0, -2.0, 0.5] {
-                optimizer.step(&mut parameters, &vec![slope; length], 1.0, &PLAIN, moments);
+                optimizer.step(&mut parameters, &mut vec![slope; length], 1.0, &PLAIN, moments);
             }
             parameters[0]
         };

@@ -4,7 +4,7 @@
 
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::rng::StreamRng;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::model::weights::Tensor;
 
 /// Decay of Adam's mean of slopes, and of their squares.
@@ -29,10 +29,13 @@ impl Sizes {
 }
 
 /// Weights and biases.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
+#[state(check = Self::is_finite)]
 pub(in crate::policy) struct Network {
+    #[state(skip = "from the scenario")]
     sizes: Sizes,
     /// `W1` row by row (a row for each hidden unit), `b1`, `W2` row by row (a row for each output), `b2`.
+    #[state(each)]
     pub parameters: Vec<f64>,
 }
 
@@ -45,6 +48,10 @@ struct Parts<'a> {
 }
 
 impl Network {
+    fn is_finite(&self) -> bool {
+        self.parameters.iter().all(|parameter| parameter.is_finite())
+    }
+
     /// One of zeros.
     pub fn new(sizes: Sizes) -> Self {
         Self { sizes, parameters: vec![0.0; sizes.parameters()] }
@@ -150,28 +157,24 @@ fn product(one: &[f64], other: &[f64]) -> f64 {
 }
 
 /// A network with Adam: `β = (0.9, 0.999)`, `ε = 1e-8`, no weight decay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
+#[state(check = Self::is_sound)]
 pub(in crate::policy) struct Learner {
     pub network: Network,
+    #[state(skip = "from the scenario")]
     rate: f64,
     /// Of slopes, and of their squares; empty at rate 0, which takes no steps.
+    #[state(each(each))]
     moments: [Vec<f64>; 2],
     /// `β^t` after `t` steps.
     powers: [f64; 2],
 }
 
-impl Stateful for Learner {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { network, rate: _, moments, powers } = self;
-        state.fields(&mut network.parameters);
-        moments.iter_mut().for_each(|moments| state.fields(moments));
-        state.fields(powers);
-        state.require(network.parameters.iter().all(|parameter| parameter.is_finite()));
-        state.require(powers.iter().all(|power| (0.0..=1.0).contains(power)));
-    }
-}
-
 impl Learner {
+    fn is_sound(&self) -> bool {
+        self.powers.iter().all(|power| (0.0..=1.0).contains(power))
+    }
+
     pub fn new(sizes: Sizes, rate: f64) -> Self {
         let moments = if rate > 0.0 { sizes.parameters() } else { 0 };
         let moments = [vec![0.0; moments], vec![0.0; moments]];

@@ -5,6 +5,7 @@ use super::network::{Learner, Sizes};
 use super::*;
 use fedgenie_core::math::float::{exp, ln, power};
 use fedgenie_core::rng::{Purpose, Streams};
+use fedgenie_core::state::State;
 
 fn plan(rule: Rule) -> Plan {
     let (clients, hidden) = (6, 5);

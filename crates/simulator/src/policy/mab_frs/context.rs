@@ -4,7 +4,7 @@ use super::utility::{Pull, Utilities};
 use crate::policy::DeclaredDevice;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 
 /// 1, then R, Δ, U, D̃, seconds of computing, seconds of transfer.
 pub(super) type Context = [f64; 7];
@@ -13,20 +13,12 @@ pub(super) type Context = [f64; 7];
 const ALIKE: f64 = 1e-12;
 
 /// Of all clients.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 pub(super) struct Contexts {
     /// Seconds of computing and of transfer, as last seen or declared.
     times: Vec<[f64; 2]>,
     /// As of the last selection in which each client could be selected.
     contexts: Vec<Context>,
-}
-
-impl Stateful for Contexts {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { times, contexts } = self;
-        state.field(times);
-        state.field(contexts);
-    }
 }
 
 impl Contexts {

@@ -7,43 +7,32 @@ use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::{ClientId, Turn};
 use fedgenie_core::math::float::power;
 use fedgenie_core::math::ridge::{Factored, Ridge};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 
 /// What was seen so far, of all clients.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
+#[state(fixed)]
 pub(super) enum Estimator {
     Mean(SampleMeans),
-    Discounted { factor: f64, sums: Vec<Discounted> },
-    Window { size: usize, last: Vec<Vec<f64>> },
+    Discounted {
+        #[state(skip = "from the scenario")]
+        factor: f64,
+        sums: Vec<Discounted>,
+    },
+    Window {
+        #[state(skip = "from the scenario")]
+        size: usize,
+        last: Vec<Vec<f64>>,
+    },
     Contextual(Box<Ridge<7>>),
 }
 
 /// Sums of rewards and of weights, as they stood when the client was pulled last.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stateful)]
 pub(super) struct Discounted {
     rewards: f64,
     weights: f64,
     pulled: Turn,
-}
-
-impl Stateful for Discounted {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { rewards, weights, pulled } = self;
-        state.field(rewards);
-        state.field(weights);
-        state.field(pulled);
-    }
-}
-
-impl Stateful for Estimator {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        match self {
-            Self::Mean(means) => state.field(means),
-            Self::Discounted { factor: _, sums } => state.field(sums),
-            Self::Window { size: _, last } => state.field(last),
-            Self::Contextual(ridge) => state.field(&mut **ridge),
-        }
-    }
 }
 
 impl Estimate {

@@ -6,7 +6,7 @@ use crate::policy::{JobReport, ModelQuality, TrainingReport};
 use fedgenie_core::id::{ClientId, Turn};
 use fedgenie_core::oracle::utility::contribution::{self, Config, min_max};
 use fedgenie_core::record::PhaseSpans;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
 
 /// A selected client's job of one round.
@@ -57,7 +57,7 @@ impl Pull {
 }
 
 /// What is remembered of a client.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Stateful)]
 pub(super) struct Known {
     /// `R`.
     pub reputation: f64,
@@ -69,31 +69,14 @@ pub(super) struct Known {
     data_quality: Option<f64>,
 }
 
-impl Stateful for Known {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { reputation, gain, relevance, data_quality } = self;
-        state.field(reputation);
-        state.field(gain);
-        state.field(relevance);
-        state.field(data_quality);
-    }
-}
-
 /// Of all clients.
-#[derive(Debug)]
+#[derive(Debug, Stateful)]
 pub(super) struct Utilities {
+    #[state(skip = "from the scenario")]
     config: Config,
     known: Vec<Known>,
     /// The quality of the model that the last round sent.
     previous: Option<f64>,
-}
-
-impl Stateful for Utilities {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { config: _, known, previous } = self;
-        state.field(known);
-        state.field(previous);
-    }
 }
 
 impl Utilities {

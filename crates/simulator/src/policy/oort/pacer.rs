@@ -2,12 +2,13 @@
 
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::floor;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 
 /// The preferred duration and the windows that change it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub(super) struct Pacer {
     /// Rounds of a window.
+    #[state(skip = "from the scenario")]
     step: u32,
     rule: Rule,
     /// Rounds so far.
@@ -18,29 +19,17 @@ pub(super) struct Pacer {
     achieved: (f64, u32),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Stateful)]
+#[state(fixed)]
 enum Rule {
     /// Seconds: the step, none before the first selection if latencies say it; and the preferred duration.
     Relaxing { delta: Option<f64>, preferred: Option<f64> },
     /// Points: the step, and the percentile.
-    Percentile { delta: f64, threshold: f64 },
-}
-
-impl Stateful for Pacer {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { step: _, rule, rounds, windows, achieved: (sum, count) } = self;
-        match rule {
-            Rule::Relaxing { delta, preferred } => {
-                state.field(delta);
-                state.field(preferred);
-            }
-            Rule::Percentile { delta: _, threshold } => state.field(threshold),
-        }
-        state.field(rounds);
-        state.fields(windows);
-        state.field(sum);
-        state.field(count);
-    }
+    Percentile {
+        #[state(skip = "from the scenario")]
+        delta: f64,
+        threshold: f64,
+    },
 }
 
 impl Pacer {

@@ -1,6 +1,6 @@
 //! A client's uniforms for its availability, in blocks of 32.
 
-use fedgenie_core::rng::{Purpose, StreamRng, Streams};
+use fedgenie_core::rng::{KeyedDraw, Purpose, Streams};
 
 /// Uniforms of one stream, and the number of durations that one stream serves.
 const BLOCK: u64 = 32;
@@ -9,7 +9,7 @@ const BLOCK: u64 = 32;
 pub(super) struct Draws<'a> {
     streams: &'a Streams,
     client: u32,
-    open: Option<StreamRng>,
+    open: Option<KeyedDraw>,
     /// The number of the uniform that the open stream gives next.
     next: u64,
 }
@@ -25,7 +25,7 @@ impl<'a> Draws<'a> {
         if !is_open {
             let block = u32::try_from(number / BLOCK).expect("a device comes and goes fewer than 2^32 times");
             self.next = number / BLOCK * BLOCK;
-            self.open = Some(self.streams.stream(Purpose::Availability, self.client, block));
+            self.open = Some(self.streams.draw(Purpose::Availability, self.client, block));
         }
         let stream = self.open.as_mut().expect("a stream was opened");
         stream.skip(number - self.next);

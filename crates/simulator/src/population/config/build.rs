@@ -7,7 +7,7 @@ use crate::population::link::LinkTrace;
 use crate::population::phase::ClientLink;
 use crate::population::trace::Assignment;
 use crate::population::trace::join::{self, Source};
-use crate::population::{Group, Population};
+use crate::population::{Forecast, Group, Population};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::law::{AnyLaw, Constant, Law};
@@ -63,11 +63,13 @@ impl<'a> Builder<'a> {
             links: Vec::new(),
             link_of: Vec::new(),
             notes: Vec::new(),
+            forecast: None,
         };
         Self { population, work: *work, streams }
     }
 
-    pub fn finish(mut self) -> Population {
+    pub fn finish(mut self, forecast: Option<Forecast>) -> Population {
+        self.population.forecast = forecast;
         let mut seen = std::collections::BTreeSet::new();
         self.population.notes.retain(|note| seen.insert(note.clone()));
         self.population

@@ -100,7 +100,7 @@ impl<Q: Quantity> AnyParameter for Parameter<Q> {
             Self::Table { table } => table.value::<Q>(client, index),
             Self::Drawn(law) => {
                 let law = law.build_given(client)?;
-                let mut rng = client.streams.stream(Purpose::PopulationParameter, client.client, index);
+                let mut rng = client.streams.draw(Purpose::PopulationParameter, client.client, index);
                 Ok(law.quantile(rng.uniform()))
             }
         }

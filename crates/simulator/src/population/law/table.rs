@@ -220,7 +220,7 @@ impl TableConfig {
         Ok(match &records.value {
             Records::Numbers(numbers) => numbers[record],
             Records::Speeds(laws) => {
-                let mut rng = client.streams.stream(Purpose::PopulationParameter, client.client, index);
+                let mut rng = client.streams.draw(Purpose::PopulationParameter, client.client, index);
                 laws[record].quantile(rng.uniform())
             }
         })

@@ -6,6 +6,7 @@ mod saved;
 pub(in crate::run) use saved::Between;
 
 use crate::policy::{Policy, RoundReport, ServerView};
+use crate::population::Forecaster;
 use crate::protocol::HierarchicalRule;
 use crate::recorder::RoundJobs;
 use crate::run::RunError;
@@ -16,19 +17,20 @@ use crate::run::hindsight::{HindsightMeter, OpenRound, Window};
 use crate::run::jobs::JobId;
 use crate::run::learning::{EdgeState, Work};
 use crate::run::probe::{Asked, Asking, Pending, carry_out};
-use crate::run::question::{Asker, Question, SelectionStreams, view};
+use crate::run::question::{Asker, Question, SelectionStreams, forecaster, view};
 use crate::run::server::{Server, numbered, report_round};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::kernel::Handle;
 use fedgenie_core::record::{PhaseSpans, Record};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::model::weights::Tensor;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// What an edge server does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stateful)]
 enum Stage {
     /// It takes no part in the cloud's round, or no longer.
     Idle,
@@ -89,6 +91,8 @@ pub(super) struct Edge<'w> {
     /// The clients whose updates its model has of this round of the cloud.
     pub aggregated: Vec<ClientId>,
     cohort: Cohort,
+    /// What answers the policy's questions about availability, if it asks any.
+    forecaster: Option<Forecaster<'w>>,
     /// The selection that waits for answers, or for a client that can be chosen.
     asked: Option<Pending>,
     /// Bytes down and up of what was asked in its round.
@@ -107,6 +111,7 @@ pub(super) struct Edge<'w> {
 
 impl<'w> Edge<'w> {
     pub fn new(world: &'w World, number: EdgeId, rule: &'w HierarchicalRule, policy: Box<dyn Policy>) -> Self {
+        let forecaster = forecaster(world, &*policy, Some(&rule.members[number.index()]));
         Self {
             number,
             rule,
@@ -124,6 +129,7 @@ impl<'w> Edge<'w> {
             rows: Vec::new(),
             aggregated: Vec::new(),
             cohort: Cohort::default(),
+            forecaster,
             asked: None,
             asked_bytes: [0; 2],
             hindsight: HindsightMeter::new(world, Window::of_edge(number, &rule.edge[number.index()])),
@@ -226,21 +232,21 @@ impl<'w> Edge<'w> {
     }
 
     /// Opens a round, or waits for a client that can be chosen, or for answers. `shares` is each client's share of its
-    /// edge server's data.
+    /// edge server's data. Returns whether the round is over, since nobody was selected.
     pub fn open(
         &mut self,
         engine: &mut Engine<'_>,
         server: &mut Server<'w>,
         shares: &[f64],
         jobs: &mut RoundJobs,
-    ) -> Result<(), RunError> {
+    ) -> Result<bool, RunError> {
         let (edge, now) = (self.number, engine.now());
         self.stage = Stage::Waiting;
         if !engine.has_candidates(edge) {
             if let Some(time) = engine.next_candidate(edge) {
                 engine.set_timer(Timer::Wake(edge), time);
             }
-            return Ok(());
+            return Ok(false);
         }
         let pending = match self.asked.take() {
             Some(pending) => pending,
@@ -249,15 +255,17 @@ impl<'w> Edge<'w> {
         if pending.until > now {
             engine.set_timer(Timer::Probe(edge), pending.until);
             self.asked = Some(pending);
-            return Ok(());
+            return Ok(false);
         }
         self.select(engine, server, shares, pending)?;
-        self.dispatch(engine, server, jobs)
+        self.dispatch(engine, server, jobs)?;
+        Ok(self.cohort.selection.is_empty())
     }
 
     fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
         let rule = &self.rule.edge[self.number.index()];
         Question {
+            world: engine.world,
             label: &server.label,
             asker: Asker::Edge(self.number),
             turn: self.turn,
@@ -265,7 +273,10 @@ impl<'w> Edge<'w> {
             now: engine.now(),
             least: 1,
             cohort: rule.ask,
+            most: rule.most,
             take: rule.take,
+            bounds: engine.world.bounds(rule),
+            has_rounds: true,
             candidates: engine.candidates(self.number),
             explain: server.settings.explain,
         }
@@ -282,9 +293,11 @@ impl<'w> Edge<'w> {
         self.turn = self.turn.next();
         self.opened = engine.now();
         let mut streams = SelectionStreams::new(world, asker, self.turn);
-        let view = ServerView { shares, ..view(world, &server.counts, &*self.policy) };
         let question = self.question(engine, server);
-        let probe = self.policy.probe(&question.request(), &view, &mut streams.policy);
+        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
+        let view = view(world, &server.counts, &*self.policy, question.bounds, forecaster);
+        let view = ServerView { shares, ..view };
+        let probe = question.probe(&mut *self.policy, &view, &mut streams)?;
         let (turn, round, model) = (self.turn, self.round, self.model.clone());
         let asking = Asking { asker, turn, round, policy: &*self.policy, model };
         let Asked { answered, span, bytes } = carry_out(engine, server, &asking, probe)?;
@@ -301,9 +314,10 @@ impl<'w> Edge<'w> {
     ) -> Result<(), RunError> {
         let Pending { mut streams, answered, .. } = pending;
         let trained = answered.trained(&*self.policy);
-        let view = ServerView { shares, ..view(engine.world, &server.counts, &*self.policy) };
-        let view = answered.view(view, &trained);
         let question = self.question(engine, server);
+        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
+        let view = view(engine.world, &server.counts, &*self.policy, question.bounds, forecaster);
+        let view = answered.view(ServerView { shares, ..view }, &trained);
         let offer = question.offer();
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
         server.offers.add(offer);
@@ -322,15 +336,15 @@ impl<'w> Edge<'w> {
         let selected = &self.cohort.selection;
         engine.note(&Record::EdgeSelected { edge, turn: self.turn, time: now, selected })?;
         server.count(world, selected);
-        jobs.selected.extend(selected);
+        jobs.select(selected);
         self.cohort.prepare(engine, self.round, self.turn)?;
         self.asked_in = server.round();
         self.judged = self.look_back(engine, server)?;
         let (learning, model, cluster) = (server.learning.as_ref(), self.model.as_ref(), self.cluster);
         let sent = |client| Some(learning?.sent_by(model?.clone(), cluster, client));
-        self.cohort.begin(engine, sent, self.rule.most_asked() * self.rule.edges_per_round)?;
+        self.cohort.begin(engine, sent, self.rule.largest() * self.rule.edges_per_round)?;
         self.stage = Stage::Open;
-        if let Some(cut) = self.rule.cut() {
+        if let Some(cut) = self.rule.cut().filter(|_| !self.cohort.selection.is_empty()) {
             engine.set_timer(Timer::Boundary(edge), now + cut);
         }
         Ok(())
@@ -379,11 +393,16 @@ impl<'w> Edge<'w> {
         arrived().for_each(|job| self.invested += job.cost());
         let mut cost = Cost::default();
         self.cohort.jobs.iter().for_each(|&id| cost += engine.jobs[id].cost());
-        let (mut trained, mut edge_accuracy) = (Vec::new(), None);
+        let (mut trained, mut edge_accuracy, mut before) = (Vec::new(), None, None);
         let members = &self.rule.members[edge.index()];
         let sought = server.sought(&*self.policy);
         if let (Some(learning), Some(model)) = (&mut server.learning, &mut self.model) {
             let parallel = server.settings.parallel;
+            before = sought.subsets.then(|| {
+                let (rows, aggregated) = (self.rows.clone(), self.aggregated.clone());
+                let state = EdgeState { edge, members, cluster: self.cluster, rows, aggregated };
+                learning.before(round, Some((model.clone(), state)))
+            });
             let work = arrived().filter_map(|job| Work::of(job, 0, 1.0)).collect();
             let (own, rows) = ((&mut *model, self.cluster), &mut self.rows);
             let (judged, selected) = (self.hindsight.as_mut().zip(self.judged.take()), &self.cohort.selection);
@@ -421,7 +440,8 @@ impl<'w> Edge<'w> {
             quality: None,
             edge_accuracy,
         };
-        report_round(&mut *self.policy, server.learning.as_ref(), &trained, report);
+        let parallel = server.settings.parallel;
+        report_round(&mut *self.policy, server.learning.as_ref(), (&trained, before.as_ref(), parallel), report);
         server.note_updates(&trained);
         server.explain_after(&*self.policy, turn, Some(edge.0.into()), &self.cohort.selection);
         self.cohort.settle(engine)?;

@@ -3,14 +3,14 @@
 mod servers;
 
 use super::*;
-use crate::policy::{Policy, PolicyConfig, PolicyRng, SelectionRequest, ServerView};
+use crate::policy::{Policy, PolicyConfig, PolicyRng, Selection, SelectionRequest, ServerView};
 use crate::recorder::NoSink;
 use crate::run::tests;
 use crate::run::{Evaluations, Protocol, Run, RunSettings};
 use fedgenie_core::oracle::brute;
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::oracle::{Instance, TIE};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_learning::model::{Batch, evaluate};
 use fedgenie_learning::task::Labelled;
 
@@ -31,11 +31,8 @@ fn with(more: &str) -> World {
 }
 
 /// Chooses what it was told to; the last choice again and again.
+#[derive(Stateful)]
 struct Script(Vec<Vec<ClientId>>);
-
-impl Stateful for Script {
-    fn exchange(&mut self, _: &mut State<'_>) {}
-}
 
 impl Policy for Script {
     fn select(
@@ -43,7 +40,7 @@ impl Policy for Script {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         selection.extend(&self.0[(ask.round.0 as usize - 1).min(self.0.len() - 1)]);
     }

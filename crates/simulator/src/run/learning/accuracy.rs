@@ -6,27 +6,25 @@ use crate::run::{Metrics, RunError};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::{Place, value_of};
-use fedgenie_core::state::{State, Stateful};
-use fedgenie_learning::task::{ModelState, Need, On, PrivateView};
+use fedgenie_core::state::Stateful;
+use fedgenie_learning::task::{ModelState, Need, On};
+use std::sync::Arc;
 
 /// What is known of the servers of a run whose policies ask; NaN where it is unknown.
+#[derive(Stateful)]
 pub(in crate::run) struct Accuracies {
     /// On what, of each server.
+    #[state(skip = "from the scenario")]
     on: Vec<Option<AccuracyOn>>,
     /// Of the model that each begins with.
+    #[state(skip = "from the scenario and its seed")]
     pub initial: Vec<f64>,
     /// Of the last model that each has made.
+    #[state(each)]
     last: Vec<f64>,
     /// Of the last one of this round.
+    #[state(skip = "of the round under way")]
     of_round: Vec<f64>,
-}
-
-/// Between rounds; what is not named follows from the scenario and its seed.
-impl Stateful for Accuracies {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { on: _, initial: _, last, of_round: _ } = self;
-        state.fields(last);
-    }
 }
 
 impl Accuracies {
@@ -100,7 +98,7 @@ impl Learning<'_> {
             AccuracyOn::Train => On::Server(server, members),
         };
         let mut values = vec![f64::NAN; measures.of_data.len()];
-        match self.task.evaluate(on, state, parallel, &mut values) > 0.0 {
+        match self.task.measure(on, state, parallel, &mut values) > 0.0 {
             true => main.better.quality(values[measures.main]),
             false => f64::NAN,
         }
@@ -127,27 +125,18 @@ impl Learning<'_> {
     /// # Errors
     /// If the task lacks what it measures.
     pub fn accuracy_at_edge(
-        &mut self,
+        &self,
         round: Round,
         edge: &EdgeState<'_>,
-        model: &[f32],
+        model: &Arc<[f32]>,
         on: AccuracyOn,
         parallel: bool,
     ) -> Result<f64, RunError> {
         self.check(round, Need::Aggregation(&edge.aggregated))?;
-        self.check(round, Need::Measures { round, servers: self.memories.len() })?;
+        self.check(round, Need::Measures { round, servers: self.state.memories.len() })?;
         // What the server will remember if its model reaches the cloud.
-        let mut memories = std::mem::take(&mut self.memories);
-        let memory = &mut memories[edge.edge.index()];
-        let before = memory.clone();
-        self.task.remember(round, edge.edge, &edge.aggregated, memory);
-        let mut moved = self.moved.clone();
-        edge.rows.iter().for_each(|&row| moved[row as usize] = round);
-        let private = PrivateView::of(&self.private);
-        let state = ModelState { model, private, round, moved: &moved, memories: &memories };
-        let found = self.accuracy_of((edge.edge, edge.members), &state, on, parallel);
-        memories[edge.edge.index()] = before;
-        self.memories = memories;
-        Ok(found)
+        let mut state = self.state.at_edge(edge.cluster, model.clone(), &edge.rows, round);
+        state.remember_at(&state.open(round, self.task), edge.edge, &edge.aggregated);
+        Ok(self.accuracy_of((edge.edge, edge.members), &state.current(edge.cluster), on, parallel))
     }
 }

@@ -9,7 +9,7 @@ use crate::run::{Metrics, RunError};
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::metric::{MetricId, Place, Statistic, between, value_of};
 use fedgenie_core::oracle::utility::ModelScore;
-use fedgenie_learning::task::{JobKey, ModelState, Need, On, PrivateView, ProbeKind};
+use fedgenie_learning::task::{JobKey, ModelState, Need, On, PrivateView, ProbeKind, Script};
 use rayon::prelude::*;
 
 /// The clients of an edge server, and the cluster of its model.
@@ -40,7 +40,7 @@ pub(in crate::run) struct Evaluated<'a> {
 impl Learning<'_> {
     /// The current model of a cluster, for the task.
     pub(in crate::run) fn current(&self, cluster: u32) -> ModelState<'_> {
-        self.state(&self.models[cluster as usize], PrivateView::of(&self.private))
+        self.state.current(cluster)
     }
 
     /// Loss of a model on the candidates' own data; NaN where the task has no loss.
@@ -53,15 +53,17 @@ impl Learning<'_> {
         candidates: &[ClientId],
         parallel: bool,
     ) -> Result<Vec<(ClientId, f64)>, RunError> {
-        self.check(self.round.next(), Need::Losses(candidates))?;
-        let state = self.state(model, PrivateView::of(&self.private));
-        let one = |&client: &ClientId| (client, self.task.client_loss(client, &state));
+        self.check(self.state.round.next(), Need::Losses(candidates))?;
+        let state = self.state.view(model, PrivateView::of(&self.state.private));
+        let losses = self.task.losses();
+        let loss = |client| losses.map_or(f64::NAN, |losses| losses.client_loss(client, &state));
+        let one = |&client: &ClientId| (client, loss(client));
         Ok(if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() })
     }
 
     /// Whether losses of clusters' models are looked up.
     pub fn tells_losses(&self) -> bool {
-        self.task.tells_losses()
+        self.task.script().is_some_and(Script::tells_losses)
     }
 
     /// Loss of a cluster's model for an edge server, which is looked up.
@@ -69,22 +71,24 @@ impl Learning<'_> {
     /// # Errors
     /// If it is missing.
     pub fn told_loss(&self, edge: EdgeId, cluster: u32) -> Result<f64, RunError> {
-        let told = self.task.told_loss(self.round, edge, cluster);
-        told.map_err(|message| RunError::Task { round: self.round, message })
+        let round = self.state.round;
+        let told = self.task.script().map_or(Ok(f64::NAN), |script| script.told_loss(round, edge, cluster));
+        told.map_err(|message| RunError::Task { round, message })
     }
 
     /// Mean losses of all clusters' models on the training examples of an edge server's clients, or on its test
     /// examples; NaN where there is none.
     pub fn losses_of_server(&self, edge: EdgeId, members: &[ClientId], on: LossesOn, parallel: bool) -> Vec<f64> {
         let measures = &self.world.measures;
-        let Some((loss, _)) = measures.loss() else { return vec![f64::NAN; self.models.len()] };
+        let Some((loss, _)) = measures.loss() else { return vec![f64::NAN; self.state.models.len()] };
         let on = match on {
             LossesOn::Train => On::Server(edge, members),
             LossesOn::Test => On::ServerTest(edge, members, self.test_of(edge).unwrap_or_default()),
         };
-        let states: Vec<ModelState<'_>> = (0..).zip(&self.models).map(|(cluster, _)| self.current(cluster)).collect();
+        let states: Vec<ModelState<'_>> =
+            (0..).zip(&self.state.models).map(|(cluster, _)| self.current(cluster)).collect();
         let mut values = vec![self.no_values(); states.len()];
-        match self.task.evaluate_each(on, &states, parallel, &mut values) > 0.0 {
+        match self.task.measure_each(on, &states, parallel, &mut values) > 0.0 {
             true => values.into_iter().map(|values| values[loss]).collect(),
             false => vec![f64::NAN; states.len()],
         }
@@ -97,7 +101,7 @@ impl Learning<'_> {
 
     /// A question that clients know by a name.
     pub fn probe(&self, name: &str) -> Option<ProbeKind> {
-        self.task.probes().iter().find(|kind| kind.name == name).copied()
+        self.task.probe_kinds().iter().find(|kind| kind.name == name).copied()
     }
 
     /// The clients' answers to a question before a selection, one after the other.
@@ -109,9 +113,10 @@ impl Learning<'_> {
         clients: &[ClientId],
         parallel: bool,
     ) -> Vec<f64> {
-        let state = self.state(model, PrivateView::of(&self.private));
+        let state = self.state.view(model, PrivateView::of(&self.state.private));
         let jobs: Vec<JobKey> = clients.iter().map(|&client| JobKey { client, number: turn.into() }).collect();
-        let answers = self.task.answers_of(kind, &jobs, &self.world.context(), &state, parallel);
+        let probes = self.task.probes().expect("a kind is one of the task's");
+        let answers = probes.answers(kind, &jobs, &self.world.context(), &state, parallel);
         assert_eq!(answers.len(), kind.numbers * jobs.len(), "an answer has the numbers that its kind declares");
         answers
     }
@@ -120,14 +125,11 @@ impl Learning<'_> {
     pub(super) fn answers_to(&self, kind: &ProbeKind, work: &[Work], parallel: bool) -> Vec<Vec<f64>> {
         let one = |work: &Work| {
             let Work { client, number, round, ref sent, .. } = *work;
-            let kept = match self.task.private_len(client) {
-                0 => Vec::new(),
-                _ => self.task.private_of(client, sent.private.as_deref(), &self.world.streams),
-            };
+            let kept = self.task.private_of(client, sent.private.as_deref(), &self.world.streams);
             let instead = [(client, &*kept)];
             let instead = if kept.is_empty() { &[][..] } else { &instead[..] };
-            let private = PrivateView { table: &self.private, instead };
-            let state = ModelState { round: Round(round.0.saturating_sub(1)), ..self.state(&sent.model, private) };
+            let private = PrivateView { table: &self.state.private, instead };
+            let state = ModelState { round: Round(round.0.saturating_sub(1)), ..self.state.view(&sent.model, private) };
             self.answer(kind, JobKey { client, number }, &state)
         };
         if parallel { work.par_iter().map(one).collect() } else { work.iter().map(one).collect() }
@@ -135,14 +137,15 @@ impl Learning<'_> {
 
     fn answer(&self, kind: &ProbeKind, job: JobKey, state: &ModelState<'_>) -> Vec<f64> {
         let mut answer = Vec::with_capacity(kind.numbers);
-        self.task.answer_of(kind, job, &self.world.context(), state, &mut answer);
+        let probes = self.task.probes().expect("a kind is one of the task's");
+        probes.answer(kind, job, &self.world.context(), state, &mut answer);
         assert_eq!(answer.len(), kind.numbers, "an answer has the numbers that its kind declares");
         answer
     }
 
     /// Bytes of an answer that does not travel as its numbers.
     pub fn answer_bytes(&self, kind: &ProbeKind, client: ClientId, turn: Turn) -> Option<u64> {
-        self.task.answer_bytes(kind, JobKey { client, number: turn.into() }, &self.world.context())
+        self.task.probes()?.bytes(kind, JobKey { client, number: turn.into() }, &self.world.context())
     }
 
     fn no_values(&self) -> Vec<f64> {
@@ -154,7 +157,7 @@ impl Learning<'_> {
         let measures = &self.world.measures;
         let mut values = self.no_values();
         let on = if measures.has_valid { On::Valid } else { On::Test };
-        self.task.evaluate(on, state, parallel, &mut values);
+        self.task.measure(on, state, parallel, &mut values);
         let main = measures.main().expect("a task that is judged measures something");
         ModelScore {
             loss: measures.loss().map_or(f64::NAN, |(loss, _)| values[loss]),
@@ -171,7 +174,7 @@ impl Learning<'_> {
         let measures = &self.world.measures;
         let place = if measures.has_valid { Place::Valid } else { Place::Test };
         // With cluster models, metrics are means over these.
-        if let (Some(measured), Some(main), true) = (measured, measures.main(), self.models.len() == 1)
+        if let (Some(measured), Some(main), true) = (measured, measures.main(), self.state.models.len() == 1)
             && let Some(value) = value_of(measured, main.at(place))
         {
             return Ok(main.better.quality(value));
@@ -209,19 +212,19 @@ impl Learning<'_> {
         let measures = &self.world.measures;
         let mut metrics = Metrics::new();
         let has_tests = !scopes.is_empty() && self.test_of(EdgeId(0)).is_some();
-        let is_split = has_tests && self.models.len() > 1;
+        let is_split = has_tests && self.state.models.len() > 1;
         let of_servers = match servers || is_split {
             true => self.of_servers(state, scopes, parallel),
             false => Vec::new(),
         };
         let mut of_model = vec![f64::NAN; measures.of_model.len()];
         let mut held_out = vec![self.no_values(); if measures.has_valid { 2 } else { 1 }];
-        if self.models.len() == 1 || scopes.is_empty() {
-            self.task.evaluate_whole(state, parallel, &mut held_out, &mut of_model);
+        if self.state.models.len() == 1 || scopes.is_empty() {
+            self.task.measure_all(state, parallel, &mut held_out, &mut of_model);
         } else {
             held_out = self.on_held_out(state, scopes, is_split, parallel);
             if !of_model.is_empty() {
-                self.task.evaluate(On::Model, state, parallel, &mut of_model);
+                self.task.measure(On::Model, state, parallel, &mut of_model);
             }
         }
         if is_split {
@@ -281,18 +284,13 @@ impl Learning<'_> {
         if is_split && !has_valid {
             return all;
         }
-        let evaluate = |state: &ModelState<'_>, all: &mut [Vec<f64>]| match all {
-            [test, valid] => self.task.evaluate_both(state, parallel, [test, valid]),
-            [test] => drop(self.task.evaluate(On::Test, state, parallel, test)),
-            _ => unreachable!("there are one or two held-out parts"),
-        };
         let mut parts = vec![Vec::new(); all.len()];
-        for (cluster, model) in (0..).zip(&self.models) {
+        for (cluster, model) in (0..).zip(&self.state.models) {
             let mine = scopes.iter().filter(|(_, of)| *of == cluster);
             let weight: usize = mine.map(|(members, _)| self.examples_of(members)).sum();
             if weight > 0 {
                 let model = if cluster == 0 { state.model } else { model };
-                evaluate(&ModelState { model, ..*state }, &mut all);
+                self.task.measure_all(&ModelState { model, ..*state }, parallel, &mut all, &mut []);
                 parts.iter_mut().zip(&all).for_each(|(parts, values)| parts.push((values.clone(), weight as f64)));
             }
         }
@@ -302,7 +300,7 @@ impl Learning<'_> {
     /// The cluster of each client; empty where there is one.
     fn clusters_of_clients(&self, scopes: &[ServerScope<'_>]) -> Vec<u32> {
         let mut cluster_of = Vec::new();
-        if self.models.len() > 1 {
+        if self.state.models.len() > 1 {
             cluster_of.resize(self.world.population.len(), 0);
             for (members, cluster) in scopes {
                 members.iter().for_each(|client| cluster_of[client.index()] = *cluster);
@@ -314,8 +312,8 @@ impl Learning<'_> {
     /// The measures under the model of a cluster; none where there is nothing to measure on.
     fn measured(&self, on: On<'_>, state: &ModelState<'_>, cluster: u32, parallel: bool) -> Option<Weighted> {
         let mut values = self.no_values();
-        let model = if cluster == 0 { state.model } else { &self.models[cluster as usize] };
-        let weight = self.task.evaluate(on, &ModelState { model, ..*state }, parallel, &mut values);
+        let model = if cluster == 0 { state.model } else { &self.state.models[cluster as usize] };
+        let weight = self.task.measure(on, &ModelState { model, ..*state }, parallel, &mut values);
         (weight > 0.0).then_some((values, weight))
     }
 

@@ -1,6 +1,5 @@
 //! For the regret in hindsight: updates of clients that were not asked, and the score of each update by itself.
 
-use super::folding::{edge_average, related};
 use super::{Learning, Trained, change};
 use crate::policy::Wants;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
@@ -9,20 +8,25 @@ use fedgenie_core::oracle::utility::contribution::deviation;
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
-use fedgenie_learning::aggregate::{Contribution, ServerOptimizer};
 use fedgenie_learning::layout::Update;
-use fedgenie_learning::task::{self, Job, JobKey, ModelState, On, PrivateTable, PrivateView, Worker};
+use fedgenie_learning::learned::{self, Arrival, Tier};
+use fedgenie_learning::task::{Job, JobKey, ModelState, On, PrivateView, Worker};
+use fedgenie_learning::training::{Assignment, train};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// An edge server in the middle of a round of the cloud.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Stateful)]
 pub(in crate::run) struct EdgeState<'w> {
     /// Which.
+    #[state(skip = "from the scenario")]
     pub edge: EdgeId,
     /// All its clients.
+    #[state(skip = "from the scenario")]
     pub members: &'w [ClientId],
     /// The cluster whose model it has.
+    #[state(skip = "saved with the edge server")]
     pub cluster: u32,
     /// The rows of tables that its clients have moved in this round of the cloud.
     pub rows: Vec<u32>,
@@ -33,25 +37,21 @@ pub(in crate::run) struct EdgeState<'w> {
 /// What the aggregation of a round begins with, apart from the model that it sends.
 #[derive(Clone, Debug)]
 pub(in crate::run) struct Snapshot<'w> {
-    optimizer: ServerOptimizer,
-    private: PrivateTable,
-    moved: Vec<Round>,
-    memories: Vec<Vec<f64>>,
+    state: learned::State,
     /// None of the one server.
-    edge: Option<EdgeState<'w>>,
+    pub(super) edge: Option<EdgeState<'w>>,
 }
 
-/// An edge server's: what it averages with follows from the scenario.
+/// An edge server's: what it averages with follows from the scenario, and its model is saved with it.
 impl Stateful for Snapshot<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { optimizer: _, private, moved, memories, edge } = self;
-        state.field(private);
-        state.fields(moved);
-        memories.iter_mut().for_each(|memory| state.fields(memory));
-        if let Some(EdgeState { edge: _, members: _, cluster: _, rows, aggregated }) = edge {
-            state.field(rows);
-            state.field(aggregated);
-        }
+        let Self { state: learned::State { round: _, models: _, servers: _, private, moved, memories, memory }, edge } =
+            self;
+        state.field(Arc::make_mut(private));
+        state.fields(Arc::make_mut(moved).as_mut_slice());
+        Arc::make_mut(memories).iter_mut().for_each(|memory| state.fields(memory));
+        state.field(memory);
+        edge.iter_mut().for_each(|edge| state.field(edge));
     }
 }
 
@@ -67,7 +67,7 @@ impl Snapshot<'_> {
 pub(in crate::run) struct Past<'a> {
     pub round: Round,
     /// The model that it sent.
-    pub start: &'a [f32],
+    pub start: &'a Arc<[f32]>,
     /// What its aggregation began with.
     pub before: &'a Snapshot<'a>,
     /// The weights of the metrics that say what a model is worth.
@@ -77,64 +77,42 @@ pub(in crate::run) struct Past<'a> {
 impl<'w> Learning<'w> {
     /// What the next aggregation begins with, of the one server or of an edge server.
     pub fn snapshot(&self, edge: Option<EdgeState<'w>>) -> Snapshot<'w> {
-        let optimizer = match &edge {
-            None => self.servers[0].clone(),
-            Some(_) => edge_average(&self.world.training.aggregation, self.layout),
-        };
-        let (private, memories) = (self.private.clone(), self.memories.clone());
-        Snapshot { optimizer, private, moved: self.moved.clone(), memories, edge }
+        Snapshot { state: self.state.clone(), edge }
     }
 
     /// The weighted metrics of the model that updates would have made, `-∞` if it is not finite. `members` are
     /// ascending by client, with the numbers of their jobs; from none of them the model stays as it is.
     pub fn worth(&self, past: &Past<'_>, members: &[(JobKey, &Update)]) -> f64 {
         let Past { round, start, before, weights } = *past;
-        let Snapshot { mut optimizer, private: table, mut moved, mut memories, edge } = before.clone();
-        let mut model = start.to_vec();
-        let (server, cluster, rows, mut clients) = match &edge {
+        if members.iter().any(|(_, update)| update.diverged) {
+            return f64::NEG_INFINITY;
+        }
+        let Snapshot { state, edge } = before;
+        let (server, cluster, rows, mut clients) = match edge {
             None => (EdgeId(0), 0, &[][..], Vec::new()),
             Some(state) => (state.edge, state.cluster, &*state.rows, state.aggregated.clone()),
         };
-        rows.iter().for_each(|&row| moved[row as usize] = round);
-        let sent: Vec<(ClientId, &[f32])> = members.iter().map(|(job, _)| (job.client, start)).collect();
-        let updates: Vec<&Update> = members.iter().map(|(_, update)| *update).collect();
-        let weighting = self.world.training.aggregation.weighting;
-        let related = related(self.task, weighting, &sent, &updates, &vec![1.0; members.len()]);
-        let mut contributions: Vec<Contribution<'_>> = Vec::with_capacity(members.len());
-        for (index, &(JobKey { client, number }, update)) in members.iter().enumerate() {
-            if update.diverged {
-                return f64::NEG_INFINITY;
-            }
-            contributions.push(Contribution {
-                client,
-                number,
-                cluster,
-                examples: self.task.examples(client),
-                staleness_weight: related.as_ref().map_or(1.0, |related| related.ages[index]),
-                start,
-                parameters: &update.parameters,
-                rows: &update.rows,
-            });
-            update.rows.iter().for_each(|&row| moved[row as usize] = round);
-        }
-        // A server's step without updates is none: its optimizer's moments stay as they are.
-        if !contributions.is_empty() {
-            optimizer.apply(&mut model, &contributions, self.task.all_examples(), cluster);
-        }
-        if !model.iter().all(|parameter| parameter.is_finite()) {
+        let tier = if edge.is_some() { Tier::Edge(cluster) } else { Tier::Server };
+        let mut state = state.at_edge(cluster, start.clone(), rows, round);
+        let arrivals = members.iter().map(|&(JobKey { client, number }, update)| Arrival {
+            client,
+            number,
+            cluster,
+            examples: self.task.examples(client),
+            age: 1.0,
+            weight: None,
+            rate: Some(f64::from(self.world.training.local.rate(round))),
+            start,
+            update,
+        });
+        let arrivals: Vec<Arrival<'_>> = arrivals.collect();
+        let open = state.open(round, self.task);
+        if state.fold(&self.learner, &open, tier, &arrivals).is_err() {
             return f64::NEG_INFINITY;
         }
-        let kept: Vec<&[f32]> = match &related {
-            Some(related) => related.private.iter().map(|kept| &**kept).collect(),
-            None => updates.iter().map(|update| &*update.private).collect(),
-        };
-        let instead = members.iter().map(|(job, _)| job.client).zip(kept);
-        let instead: Vec<(ClientId, &[f32])> = instead.filter(|(_, kept)| !kept.is_empty()).collect();
         clients.extend(members.iter().map(|(job, _)| job.client));
-        self.task.remember(round, server, &clients, &mut memories[server.index()]);
-        let private = PrivateView { table: &table, instead: &instead };
-        let state = ModelState { model: &model, private, round, moved: &moved, memories: &memories };
-        self.weighted(&state, edge.as_ref(), weights)
+        state.remember_at(&open, server, &clients);
+        self.weighted(&state.current(cluster), edge.as_ref(), weights)
     }
 
     /// The weighted sum of some metrics of a model, which may be an edge server's.
@@ -154,16 +132,16 @@ impl<'w> Learning<'w> {
                 continue;
             }
             let mut values = vec![f64::NAN; of_place.len()];
-            self.task.evaluate(on, state, false, &mut values);
+            self.task.measure(on, state, false, &mut values);
             let weighted = of_place.iter().zip(values).filter_map(|(measure, value)| Some(weight(measure)? * value));
             sum += weighted.sum::<f64>();
         }
         if sum.is_nan() { f64::NEG_INFINITY } else { sum }
     }
 
-    /// What a client's update adds to the measures of its server, where these are sums: see [`task::Task::adds`].
+    /// What a client's update adds to the measures of its server, where these are sums: see [`task::Script::adds`].
     pub fn adds(&self, client: ClientId) -> Option<f64> {
-        self.task.adds(client)
+        self.task.script()?.adds(client)
     }
 
     /// Whether a client has anything to train on.
@@ -186,29 +164,36 @@ impl<'w> Learning<'w> {
         parallel: bool,
         updates: &mut Vec<Update>,
     ) {
-        let job = |&JobKey { client, number }: &JobKey| {
-            let private = self.private.get(client).map(|kept| &**kept);
-            Job { client, round, number, start, private }
-        };
-        let jobs: Vec<Job<'_>> = jobs.iter().map(job).collect();
+        let jobs: Vec<Assignment<'_>> = jobs.iter().map(|&job| self.imagined(start, round, job)).collect();
         if updates.len() < jobs.len() {
             updates.resize_with(jobs.len(), Update::default);
         }
-        task::train(self.task, &self.world.context(), &jobs, parallel, &mut updates[..jobs.len()]);
+        let rule = self.learner.algorithm.job.as_deref();
+        train((self.task, rule), &self.world.context(), &jobs, parallel, &mut updates[..jobs.len()]);
+    }
+
+    /// The job of a client that is sent a model now.
+    fn imagined<'a>(&'a self, start: &'a [f32], round: Round, JobKey { client, number }: JobKey) -> Assignment<'a> {
+        let private = self.state.private.get(client).map(|kept| &**kept);
+        let job = Job { client, round, number, start, private, epochs: None, correction: None };
+        Assignment { job, memory: self.state.memory.of(client) }
     }
 
     /// What clients would answer to a probe with one number in the round of these jobs, from the model that is sent and
     /// what they keep now. Where they know no such probe, the loss on their own data times their examples.
     pub fn answers_of(&self, kind: &str, start: &[f32], jobs: &[JobKey], parallel: bool) -> Vec<f64> {
-        let (state, context) = (self.state(start, PrivateView::of(&self.private)), self.world.context());
-        let kind = self.probe(kind);
-        let one = |&job: &JobKey| match &kind {
-            Some(kind) => {
+        let (state, context) = (self.state.view(start, PrivateView::of(&self.state.private)), self.world.context());
+        let (known, losses) = (self.probe(kind).zip(self.task.probes()), self.task.losses());
+        let one = |&job: &JobKey| match &known {
+            Some((kind, probes)) => {
                 let mut answer = Vec::new();
-                self.task.answer_of(kind, job, &context, &state, &mut answer);
+                probes.answer(kind, job, &context, &state, &mut answer);
                 answer.first().copied().unwrap_or(f64::NAN)
             }
-            None => self.task.client_loss(job.client, &state) * self.task.examples(job.client) as f64,
+            None => {
+                let loss = losses.map_or(f64::NAN, |losses| losses.client_loss(job.client, &state));
+                loss * self.task.examples(job.client) as f64
+            }
         };
         if parallel { jobs.par_iter().map(one).collect() } else { jobs.iter().map(one).collect() }
     }
@@ -219,7 +204,8 @@ impl<'w> Learning<'w> {
     /// If the task does not know it: then the world is refused.
     pub fn slope(&self, start: &[f32]) -> Vec<f32> {
         let mut slope = Vec::new();
-        let is_known = self.task.slope(&self.state(start, PrivateView::of(&self.private)), &mut slope);
+        let state = self.state.view(start, PrivateView::of(&self.state.private));
+        let is_known = self.task.losses().is_some_and(|losses| losses.slope(&state, &mut slope));
         assert!(is_known && slope.len() == self.layout.len(), "a slope by every parameter");
         slope
     }
@@ -251,13 +237,11 @@ impl<'w> Learning<'w> {
         let mut clients: Vec<ClientId> = clients.iter().copied().filter(|&client| self.has_data(client)).collect();
         clients.sort_unstable();
         let number = JobNumber::from(turn);
-        let job = |&client: &ClientId| {
-            let private = self.private.get(client).map(|kept| &**kept);
-            Job { client, round, number, start, private }
-        };
-        let jobs: Vec<Job<'_>> = clients.iter().map(job).collect();
+        let jobs: Vec<Assignment<'_>> =
+            clients.iter().map(|&client| self.imagined(start, round, JobKey { client, number })).collect();
         let mut updates = vec![Update::default(); jobs.len()];
-        task::train(self.task, &self.context(wants), &jobs, parallel, &mut updates);
+        let rule = self.learner.algorithm.job.as_deref();
+        train((self.task, rule), &self.context(wants), &jobs, parallel, &mut updates);
         let found = clients.into_iter().zip(updates).filter(|(_, update)| !update.diverged);
         let one = |(client, update): (ClientId, Update)| {
             let mut buffer = Vec::new();
@@ -284,7 +268,7 @@ impl<'w> Learning<'w> {
 
     /// The score of the model that a round sent.
     pub fn score_sent(&self, start: &[f32], parallel: bool) -> ModelScore {
-        self.score(&self.state(start, PrivateView::of(&self.private)), parallel)
+        self.score(&self.state.view(start, PrivateView::of(&self.state.private)), parallel)
     }
 
     /// The score of each update by itself; none of one that diverged.
@@ -311,8 +295,9 @@ impl<'w> Learning<'w> {
 
     /// The sum of the squared losses of a model on each client's own examples.
     pub fn squared_losses(&self, parameters: &[f32], clients: &[ClientId], parallel: bool) -> Vec<f64> {
-        let state = self.state(parameters, PrivateView::of(&self.private));
-        let one = |worker: &mut Worker, &client: &ClientId| self.task.squared_losses(client, &state, worker);
+        let state = self.state.view(parameters, PrivateView::of(&self.state.private));
+        let Some(losses) = self.task.losses() else { return vec![f64::NAN; clients.len()] };
+        let one = |worker: &mut Worker, &client: &ClientId| losses.squared_losses(client, &state, worker);
         if parallel {
             clients.par_iter().map_init(Worker::default, one).collect()
         } else {

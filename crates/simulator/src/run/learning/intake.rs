@@ -2,13 +2,15 @@
 
 use crate::policy::{TrainingReport, Wants};
 use crate::protocol::Combine;
-use crate::run::jobs::Job;
+use crate::run::jobs::{Job, Terms};
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round, Turn};
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
-use fedgenie_learning::aggregate::Contribution;
+use fedgenie_learning::algorithm::JobMemory;
 use fedgenie_learning::layout::{Layout, Update};
-use fedgenie_learning::task::{self, ProbeKind};
+use fedgenie_learning::learned::Arrival;
+use fedgenie_learning::task::{Job as TaskJob, ProbeKind};
+use fedgenie_learning::training::Assignment;
 use std::sync::Arc;
 
 /// What a client begins its job with.
@@ -18,6 +20,8 @@ pub(in crate::run) struct Sent {
     pub model: Arc<[f32]>,
     /// What it kept at that moment.
     pub private: Option<Arc<[f32]>>,
+    /// What it was sent and remembered of the algorithm.
+    pub memory: JobMemory,
     /// The cluster of the model.
     pub cluster: u32,
 }
@@ -33,6 +37,10 @@ pub(in crate::run) struct Work {
     /// Models that were made since.
     pub staleness: u32,
     pub staleness_weight: f64,
+    /// The coefficient that the policy gave its change.
+    pub weight: Option<f64>,
+    /// The epochs that the policy chose.
+    pub epochs: Option<u32>,
     /// Size of the update that travelled.
     pub up_bytes: u64,
     /// From dispatch to arrival.
@@ -45,13 +53,16 @@ impl Work {
         let Job { client, turn, round, number, transfer: [_, up_bytes], .. } = *job;
         let sent = job.sent.clone()?;
         let latency = job.arrived_at.map_or(Span::ZERO, |arrived| arrived - job.dispatched);
-        Some(Self { client, turn, round, number, sent, staleness, staleness_weight, up_bytes, latency })
+        let Terms { weight, epochs } = job.terms;
+        Some(Self { client, turn, round, number, sent, staleness, staleness_weight, weight, epochs, up_bytes, latency })
     }
 
-    /// The work as the task sees it.
-    pub fn job(&self) -> task::Job<'_> {
-        let Self { client, round, number, ref sent, .. } = *self;
-        task::Job { client, round, number, start: &sent.model, private: sent.private.as_deref() }
+    /// The work as the task and the algorithm see it.
+    pub fn assignment(&self) -> Assignment<'_> {
+        let Self { client, round, number, ref sent, epochs, .. } = *self;
+        let private = sent.private.as_deref();
+        let job = TaskJob { client, round, number, start: &sent.model, private, epochs, correction: None };
+        Assignment { job, memory: sent.memory.clone() }
     }
 }
 
@@ -61,6 +72,8 @@ pub(in crate::run) struct Sought {
     pub wants: Wants,
     /// The question that each brings the answer to.
     pub answer: Option<ProbeKind>,
+    /// Whether subsets of them are evaluated.
+    pub subsets: bool,
 }
 
 impl Sought {
@@ -71,7 +84,7 @@ impl Sought {
 }
 
 /// What an update said about its training, and what was found in it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Stateful)]
 pub(in crate::run) struct Trained {
     pub client: ClientId,
     pub turn: Turn,
@@ -88,37 +101,6 @@ pub(in crate::run) struct Trained {
     pub answer: Vec<f64>,
     /// From dispatch to arrival.
     pub latency: Span,
-}
-
-impl Stateful for Trained {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let Self {
-            client,
-            turn,
-            round,
-            staleness,
-            examples,
-            loss,
-            loss_rms,
-            quality,
-            deviation,
-            change,
-            answer,
-            latency,
-        } = self;
-        state.field(client);
-        state.field(turn);
-        state.field(round);
-        state.field(staleness);
-        state.field(examples);
-        state.field(loss);
-        for found in [loss_rms, quality, deviation] {
-            state.field(found);
-        }
-        state.field(change);
-        state.field(answer);
-        state.field(latency);
-    }
 }
 
 impl Trained {
@@ -170,17 +152,18 @@ impl EdgeModel {
         part
     }
 
-    /// What `part` of it weighs. The cloud numbers edge servers as if they were clients.
-    pub fn contribution<'a>(&'a self, part: &'a Update, starts: &'a [Arc<[f32]>]) -> Contribution<'a> {
-        Contribution {
+    /// `part` of it, for folding. The cloud numbers edge servers as if they were clients.
+    pub fn arrival<'a>(&'a self, part: &'a Update, starts: &'a [Arc<[f32]>]) -> Arrival<'a> {
+        Arrival {
             client: ClientId(self.edge.0),
             number: self.number,
             cluster: self.cluster,
             examples: self.examples,
-            staleness_weight: self.staleness_weight,
+            age: self.staleness_weight,
+            weight: None,
+            rate: None,
             start: self.start.as_deref().unwrap_or(&*starts[self.cluster as usize]),
-            parameters: &part.parameters,
-            rows: &part.rows,
+            update: part,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::run::RunError;
 use crate::run::engine::{Engine, Event, THE_SERVER, Timer};
 use crate::run::hindsight::HindsightMeter;
 use crate::run::probe::{Asked, Asking, carry_out, price};
-use crate::run::question::{Asker, Question, SelectionStreams, view};
+use crate::run::question::{Asker, Question, SelectionStreams, view as see};
 use crate::run::server::Server;
 use crate::world::World;
 use fedgenie_core::id::{ClientId, Turn};
@@ -21,13 +21,14 @@ impl<'w> Rounds<'w> {
     pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<bool, RunError> {
         let world = engine.world;
         let mut streams = SelectionStreams::new(world, Asker::Server, self.turn);
-        let view = view(world, &server.counts, &*self.policy);
         let least = world.budget.least;
         let question = self.question(engine, server);
+        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
+        let view = see(world, &server.counts, &*self.policy, question.bounds, forecaster);
         if question.cohort < least {
             return server.give_up(engine, self.turn, 0).map(|()| false);
         }
-        let probe = self.policy.probe(&question.request(), &view, &mut streams.policy);
+        let probe = question.probe(&mut *self.policy, &view, &mut streams)?;
         let asking = Asking {
             asker: Asker::Server,
             turn: self.turn,
@@ -36,7 +37,7 @@ impl<'w> Rounds<'w> {
             model: server.learning.as_ref().map(|learning| learning.model(0)),
         };
         let asked = price(engine, server, self.turn, &probe);
-        if self.payable(engine, asked) < least {
+        if self.payable(engine, self.rule.ask, asked) < least {
             return server.give_up(engine, self.turn, asked).map(|()| false);
         }
         let Asked { answered, span, .. } = carry_out(engine, server, &asking, probe)?;
@@ -56,29 +57,39 @@ impl<'w> Rounds<'w> {
         let gains = gains.filter(|(_, gains)| !gains.is_empty());
         let foreseen = foresee(self.hindsight.as_mut(), &*self.policy, engine, server, &question)?;
         let foreseen = foreseen.as_ref().map(|(best, value)| (&**best, *value));
+        let forecaster = self.forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
+        let view = see(world, &server.counts, &*self.policy, question.bounds, forecaster);
         let view = answered.view(ServerView { gains, foreseen, ..view }, &trained);
         let offer = question.offer();
         let explained = question.ask(&mut *self.policy, &view, &mut streams, &mut self.cohort.selection)?;
+        if self.rule.carry.is_some() {
+            question.check_alike(&engine.jobs, &self.cohort.selection)?;
+        }
         server.offers.add(offer);
         server.explanations.extend(explained);
         Ok(true)
     }
 
-    /// How many clients the budget pays for, after so many bytes for what is asked before.
-    pub(super) fn payable(&self, engine: &Engine<'_>, asked: u64) -> usize {
-        engine.payable(THE_SERVER, self.rule.ask, asked, |_| self.turn.into())
+    /// How many of so many clients the budget pays for, after so many bytes for what is asked before.
+    pub(super) fn payable(&self, engine: &Engine<'_>, clients: usize, asked: u64) -> usize {
+        engine.payable(THE_SERVER, clients, asked, |_| self.turn.into())
     }
 
     fn question<'a>(&self, engine: &'a Engine<'_>, server: &'a Server<'_>) -> Question<'a> {
+        let most = self.payable(engine, self.rule.most, 0);
         Question {
+            world: engine.world,
             label: &server.label,
             asker: Asker::Server,
             turn: self.turn,
             round: server.round(),
             now: engine.now(),
             least: engine.world.budget.least,
-            cohort: self.payable(engine, 0),
+            cohort: most.min(self.rule.ask),
+            most,
             take: self.rule.take,
+            bounds: engine.world.bounds(self.rule),
+            has_rounds: true,
             candidates: engine.candidates(THE_SERVER),
             explain: server.settings.explain,
         }

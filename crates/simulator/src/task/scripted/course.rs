@@ -8,13 +8,15 @@ use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::model::weights::Tensor;
-use fedgenie_learning::task::{Context, Job, ModelState, Need, On, PrivateView, Task, Worker};
+use fedgenie_learning::task::{
+    Ask, Context, Description, Job, Losses, ModelState, Need, On, PrivateView, Script, Task, Worker,
+};
 use fedgenie_learning::trainer::LocalTraining;
 use std::sync::Arc;
 
 /// What lists and files say.
 #[derive(Debug)]
-pub(super) struct Script {
+pub(super) struct Lines {
     pub effects: ByClient,
     pub gains: ByClient,
     pub client_losses: ByClient,
@@ -26,13 +28,11 @@ pub(super) struct Script {
 #[derive(Debug)]
 pub struct Scripted {
     layout: Layout,
-    payload: u64,
     values: Vec<f64>,
     per_client: f64,
     noise: f64,
-    script: Arc<Script>,
-    /// Examples of each client.
-    sizes: Vec<u32>,
+    script: Arc<Lines>,
+    description: Description,
     streams: Streams,
 }
 
@@ -69,7 +69,7 @@ impl Scripted {
         if self.noise == 0.0 {
             return value;
         }
-        let uniform = self.streams.stream(Purpose::Script, server.0, round.0).uniform();
+        let uniform = self.streams.draw(Purpose::Script, server.0, round.0).uniform();
         value + self.noise * normal_quantile(uniform)
     }
 }
@@ -83,31 +83,36 @@ fn distinct(clients: &[ClientId]) -> Vec<ClientId> {
 }
 
 /// The task before it is known how much data clients have.
-pub(super) struct Undealt(Scripted);
+pub(super) struct Undealt {
+    task: Scripted,
+    payload: u64,
+}
 
 impl Undealt {
-    pub fn new(config: &Config, script: Arc<Script>, streams: &Streams) -> Self {
+    pub fn new(config: &Config, script: Arc<Lines>, streams: &Streams) -> Self {
         let Config { values, per_client, noise, payload, .. } = config;
-        Self(Scripted {
+        let task = Scripted {
             layout: Layout::new(Vec::new()),
-            payload: payload.0 as u64,
             values: values.clone(),
             per_client: *per_client,
             noise: *noise,
+            description: Description { has_losses: !script.client_losses.is_empty(), ..Description::of([]) },
             script,
-            sizes: Vec::new(),
             streams: streams.clone(),
-        })
+        };
+        Self { task, payload: payload.0 as u64 }
     }
 }
 
 impl Material for Undealt {
     fn whole_bytes(&self) -> u64 {
-        self.0.payload
+        self.payload
     }
 
     fn deal(self: Box<Self>, _: usize, sizes: &[u32], _: &Streams) -> Result<Arc<dyn Task>, TaskError> {
-        Ok(Arc::new(Scripted { sizes: sizes.to_vec(), ..self.0 }))
+        let Description { has_losses, .. } = self.task.description;
+        let sizes = sizes.iter().map(|&size| size as usize);
+        Ok(Arc::new(Scripted { description: Description { has_losses, ..Description::of(sizes) }, ..self.task }))
     }
 }
 
@@ -116,18 +121,10 @@ impl Task for Scripted {
         &self.layout
     }
 
-    fn whole_bytes(&self) -> u64 {
-        self.payload
-    }
-
     fn init(&self, _: u32, _: &Streams, _: &mut [f32]) {}
 
-    fn examples(&self, client: ClientId) -> usize {
-        self.sizes[client.index()] as usize
-    }
-
-    fn all_examples(&self) -> u64 {
-        self.sizes.iter().map(|&size| u64::from(size)).sum()
+    fn describe(&self) -> &Description {
+        &self.description
     }
 
     fn operations(&self, _: ClientId, _: &LocalTraining) -> f64 {
@@ -140,39 +137,41 @@ impl Task for Scripted {
         update.loss_rms = context.loss_rms.then_some(update.first_loss.abs());
     }
 
-    fn evaluate(&self, on: On<'_>, state: &ModelState<'_>, _: bool, values: &mut [f64]) -> f64 {
-        let servers = state.memories.len();
-        values[0] = match on {
-            On::Test => {
-                let each = (0..servers).map(|server| self.of_server(EdgeId::from_index(server), state));
-                each.sum::<f64>() / servers as f64
-            }
-            On::Server(server, _) | On::ServerTest(server, ..) => self.of_server(server, state),
-            On::Valid | On::Client(_) | On::Model => return 0.0,
-        };
-        1.0
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+        for Ask { on, state, values, weight } in asks {
+            let servers = state.memories.len();
+            values[0] = match *on {
+                On::Test => {
+                    let each = (0..servers).map(|server| self.of_server(EdgeId::from_index(server), state));
+                    each.sum::<f64>() / servers as f64
+                }
+                On::Server(server, _) | On::ServerTest(server, ..) => self.of_server(server, state),
+                On::Valid | On::Client(_) | On::Model => continue,
+            };
+            *weight = 1.0;
+        }
     }
 
-    fn has_losses(&self) -> bool {
-        !self.script.client_losses.is_empty()
+    fn tensors(&self, _: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
+        Vec::new()
     }
 
+    fn losses(&self) -> Option<&dyn Losses> {
+        self.description.has_losses.then_some(self)
+    }
+
+    fn script(&self) -> Option<&dyn Script> {
+        Some(self)
+    }
+}
+
+impl Losses for Scripted {
     fn client_loss(&self, client: ClientId, _: &ModelState<'_>) -> f64 {
         self.script.client_losses.get(client).unwrap_or(f64::NAN)
     }
+}
 
-    fn tells_losses(&self) -> bool {
-        self.script.losses.is_some()
-    }
-
-    fn told_loss(&self, round: Round, server: EdgeId, cluster: u32) -> Result<f64, String> {
-        self.loss(round, server, cluster)
-    }
-
-    fn last_told(&self) -> Option<Round> {
-        self.script.losses.as_ref().and_then(Table::last_round)
-    }
-
+impl Script for Scripted {
     fn memory_len(&self) -> usize {
         3
     }
@@ -190,7 +189,7 @@ impl Task for Scripted {
     }
 
     fn adds(&self, client: ClientId) -> Option<f64> {
-        let Script { effects, gains, accuracies, .. } = &*self.script;
+        let Lines { effects, gains, accuracies, .. } = &*self.script;
         let of = |numbers: &ByClient| match numbers.is_empty() || accuracies.is_some() {
             true => 0.0,
             false => numbers.get(client).unwrap_or(f64::NAN),
@@ -199,7 +198,7 @@ impl Task for Scripted {
     }
 
     fn check(&self, need: Need<'_>) -> Result<(), String> {
-        let Script { effects, gains, client_losses, accuracies, .. } = &*self.script;
+        let Lines { effects, gains, client_losses, accuracies, .. } = &*self.script;
         match need {
             Need::Losses(clients) => client_losses.check_clients(clients),
             Need::Aggregation(clients) => {
@@ -212,7 +211,15 @@ impl Task for Scripted {
         }
     }
 
-    fn tensors(&self, _: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
-        Vec::new()
+    fn tells_losses(&self) -> bool {
+        self.script.losses.is_some()
+    }
+
+    fn told_loss(&self, round: Round, server: EdgeId, cluster: u32) -> Result<f64, String> {
+        self.loss(round, server, cluster)
+    }
+
+    fn last_told(&self) -> Option<Round> {
+        self.script.losses.as_ref().and_then(Table::last_round)
     }
 }

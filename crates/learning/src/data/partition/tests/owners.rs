@@ -244,8 +244,8 @@ fn a_class_that_everyone_has_next_to_nothing_of_goes_to_who_has_most() {
     }
     assert!(lost > 40, "{lost} columns are all 0 by the plain formula");
     // What is no variate is refused, whoever's it is.
-    let mut rngs = [0, 1].map(|owner| Streams::new(1).stream(Purpose::Partition, owner, 7));
-    let error = shares_by_owner(&mut rngs, 2, 1.0, &|_| f64::NAN).unwrap_err();
+    let rngs = [0, 1].map(|owner| Streams::new(1).stream(Purpose::Partition, owner, 7));
+    let error = shares_by_owner(rngs.into_iter(), 2, 1.0, &|_| f64::NAN).unwrap_err();
     assert!(matches!(error, PartitionError::Weight { .. }));
 }
 

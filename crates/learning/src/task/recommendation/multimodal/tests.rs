@@ -4,7 +4,7 @@ use super::*;
 use crate::dmrl::tests::reference::Tensors;
 use crate::ratings::tests::split_of;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
-use crate::task::PrivateTable;
+use crate::task::{PrivateTable, job_tests};
 use crate::trainer::{Length, OptimizerConfig};
 use fedgenie_core::id::{JobNumber, Round};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn measured(task: &Multimodal, on: On<'_>, model: &[f32], parallel: bool) -> (f6
     let private = PrivateView::of(&kept);
     let state = ModelState { model, private, round: Round(0), moved: &[], memories: &[] };
     let mut values = vec![0.0; 1 + 5 + 1];
-    let weight = task.evaluate(on, &state, parallel, &mut values);
+    let weight = (task as &dyn Task).measure(on, &state, parallel, &mut values);
     (weight, values)
 }
 
@@ -59,7 +59,7 @@ fn both(task: &Multimodal, model: &[f32]) -> [Vec<u64>; 2] {
     let private = PrivateView::of(&kept);
     let state = ModelState { model, private, round: Round(0), moved: &[], memories: &[] };
     let (mut test, mut valid) = (vec![0.0; 1 + 5 + 1], vec![0.0; 1 + 5 + 1]);
-    task.evaluate_both(&state, true, [&mut test, &mut valid]);
+    task.evaluate(&mut [Ask::new(On::Test, &state, &mut test), Ask::new(On::Valid, &state, &mut valid)], true);
     [bits(&test), bits(&valid)]
 }
 
@@ -120,10 +120,10 @@ fn who_rated_everything_gives_no_example_and_is_counted() {
     // User 0 has rated all three items, users 1 and 2 one each; the last rating is for testing.
     let split = split_of(&[(0, 0, 1.0), (0, 1, 1.0), (0, 2, 1.0), (1, 1, 1.0), (2, 2, 1.0), (1, 0, 1.0)], 1);
     let task = task(&split, 3, json!("users"), None);
-    assert_eq!([0, 1, 2].map(|client| task.examples(ClientId(client))), [0, 1, 1]);
-    assert_eq!(task.all_examples(), 2);
-    assert!(task.counts().contains(&("users_without_negatives", 1)));
-    let told = task.warnings().join("\n");
+    let description = task.describe();
+    assert_eq!((&description.examples[..], description.all_examples), (&[0, 1, 1][..], 2));
+    assert!(description.counts.contains(&("users_without_negatives", 1)));
+    let told = description.warnings.join("\n");
     assert!(told.contains("1 users have rated everything") && told.contains("no image features"), "{told}");
     let (update, _) = train(&task, ClientId(0), Length::Epochs(1), 0.1);
     let start = (&task as &dyn Task).initial_model(0, &Streams::new(1));
@@ -144,7 +144,7 @@ fn users_without_training_ratings_are_ranked_and_where_nobody_is_everything_is_n
     let task = self::task(&split, 1, json!({"iid": {}}), None);
     let (weight, values) = measured(&task, On::Test, &model(&task), false);
     assert!(weight == 0.0 && values.iter().all(|value| value.is_nan()), "{values:?}");
-    assert!(task.warnings().iter().any(|warning| warning.contains("nothing to rank")));
+    assert!(task.describe().warnings.iter().any(|warning| warning.contains("nothing to rank")));
 }
 
 fn train(task: &Multimodal, client: ClientId, length: Length, lr: f64) -> (Update, Vec<f32>) {
@@ -153,7 +153,15 @@ fn train(task: &Multimodal, client: ClientId, length: Length, lr: f64) -> (Updat
     let streams = Streams::new(1);
     let start = (task as &dyn Task).initial_model(0, &streams);
     let context = Context { settings: &settings, streams: &streams, loss_rms: true };
-    let job = Job { client, round: Round(1), number: JobNumber(7), start: &start, private: None };
+    let job = Job {
+        client,
+        round: Round(1),
+        number: JobNumber(7),
+        start: &start,
+        private: None,
+        epochs: None,
+        correction: None,
+    };
     let mut update = Update::default();
     task.train(&job, &context, &mut Worker::default(), &mut update);
     (update, start)
@@ -179,15 +187,15 @@ fn a_job_takes_its_negatives_from_its_stream_or_from_the_table() {
         negatives.iter().map(move |&negative| Triplet { user: 2, positive, negative })
     });
     let given = task(&split, 20, json!("users"), Some(triplets.collect()));
-    assert_eq!((given.examples(client), given.examples(ClientId(3))), (positives.len(), 0));
+    assert_eq!((given.describe().examples_of(client), given.describe().examples_of(ClientId(3))), (positives.len(), 0));
     for length in [Length::Epochs(1), Length::Steps(1)] {
         let ((one, start), (other, _)) = (train(&drawn, client, length, 0.5), train(&given, client, length, 0.5));
         assert_eq!(one, other);
         assert!(one.parameters != start && one.loss_rms.unwrap() >= one.first_loss - 1e-6);
         // All of it travels.
-        assert_eq!(one.parameters.len() as u64 * 4, drawn.whole_bytes());
+        assert_eq!(one.parameters.len() as u64 * 4, drawn.layout().whole_bytes());
     }
-    assert!(drawn.sends_all());
+    assert!(drawn.partial().is_none());
     // With given negatives, the losses of the model that was sent are those of a step that is none.
     let (update, start) = train(&given, client, Length::Epochs(1), 1e-30);
     let kept = PrivateTable::default();
@@ -205,4 +213,12 @@ fn a_job_that_diverges_says_so() {
     let (update, _) = train(&task, ClientId(2), Length::Epochs(30), 1e30);
     assert!(update.diverged);
     assert!(update.parameters.iter().all(|number| !number.is_nan() || number.to_bits() == f32::NAN.to_bits()));
+}
+
+#[test]
+fn jobs_have_gradients_corrections_and_epochs() {
+    // The distance correlation of a batch is no mean over its examples.
+    job_tests::check(&task(&drawn(), 20, json!("users"), None), ClientId(2), false, true);
+    let split = split_of(&[(0, 0, 1.0), (0, 1, 1.0), (0, 2, 1.0), (1, 1, 1.0), (2, 2, 1.0), (1, 0, 1.0)], 1);
+    job_tests::check_none(&task(&split, 3, json!("users"), None), ClientId(0));
 }

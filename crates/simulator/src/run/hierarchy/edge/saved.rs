@@ -7,35 +7,8 @@ use crate::run::learning::{EdgeState, Learning};
 use crate::run::probe::{Answered, Pending};
 use crate::run::question::{Asker, SelectionStreams};
 use crate::world::World;
-use fedgenie_core::kernel::Handle;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::State;
 use fedgenie_core::time::VirtualTime;
-
-impl Stateful for Stage {
-    fn exchange(&mut self, state: &mut State<'_>) {
-        let mut kind = match self {
-            Self::Idle => 0,
-            Self::Down(_) => 1,
-            Self::Waiting => 2,
-            Self::Open => 3,
-            Self::Up(_) => 4,
-        };
-        state.choice(&mut kind, &[0_u8, 1, 2, 3, 4]);
-        if state.is_loading() {
-            *self = match kind {
-                0 => Self::Idle,
-                1 => Self::Down(Handle::default()),
-                2 => Self::Waiting,
-                3 => Self::Open,
-                _ => Self::Up(Handle::default()),
-            };
-        }
-        match self {
-            Self::Down(handle) | Self::Up(handle) => state.field(handle),
-            Self::Idle | Self::Waiting | Self::Open => {}
-        }
-    }
-}
 
 /// What edge servers share when a run is saved between two rounds of the cloud.
 pub(in crate::run) struct Between<'a, 'w> {
@@ -66,6 +39,7 @@ impl<'w> Edge<'w> {
             rows,
             aggregated,
             cohort,
+            forecaster: _,
             asked,
             asked_bytes,
             hindsight,

@@ -27,12 +27,10 @@ impl Sink for Kept {
 type Choices = Arc<Mutex<Vec<(Vec<ClientId>, Vec<ClientId>)>>>;
 
 /// Chooses candidates in turn, and writes that down.
+#[derive(Stateful)]
 struct InTurn {
+    #[state(skip = "read by the test")]
     choices: Choices,
-}
-
-impl Stateful for InTurn {
-    fn exchange(&mut self, _: &mut State<'_>) {}
 }
 
 impl Policy for InTurn {
@@ -41,12 +39,12 @@ impl Policy for InTurn {
         ask: &SelectionRequest<'_>,
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
-        selection: &mut Vec<ClientId>,
+        selection: &mut Selection,
     ) {
         let available = ask.available.list();
         let first = 3 * ask.turn.0 as usize;
         selection.extend((0..ask.cohort).map(|step| available[(first + step) % available.len()]));
-        self.choices.lock().unwrap().push((available.to_vec(), selection.clone()));
+        self.choices.lock().unwrap().push((available.to_vec(), selection.to_vec()));
     }
 }
 

@@ -1,0 +1,257 @@
+//! Algorithms: how clients' updates come about and what a server makes of them, apart from what is learned.
+//!
+//! # Definition
+//! A round of learning has three parts, and a scenario chooses each by itself:
+//!
+//! | part | what it decides | chosen by |
+//! |---|---|---|
+//! | *job* | what a client is sent beside the model, what is added to its gradients, what it remembers | an entry `[algorithm.NAME]` with the role job |
+//! | *combination* | how the changes of a round become one change Δ | an entry with the role combine; averaging without one |
+//! | *step* | how the server moves its model along Δ | `[aggregation] server` |
+//!
+//! Let `x` be the model that a client was sent, `y_k` what it became, `δ_k = y_k − x`, `p_k` the weight of the update
+//! ([`fold`] has the weightings), `K_k` the steps of the job, `η` the learning rate of its round and `N` the number of
+//! all clients. Without an entry, and with `[algorithm.fedavg]`, `Δ = Σ p_k δ_k`.
+//!
+//! The proximal term (FedProx) and the decay of clusters' networks are parts of a job that `[training]` and
+//! `[clusters]` choose; the weight of old updates (FedBuff) is part of `p_k`, chosen by the protocol.
+//!
+//! At most one entry has the role of the job and at most one that of the combination. So SCAFFOLD with a trimmed mean
+//! under Adam is a scenario. Pairs without a definition are refused by name.
+//!
+//! # Inputs
+//! What an algorithm adds to a gradient comes after clipping, and before the proximal term and weight decay. Parameters
+//! that gradient descent does not change (running means) are averaged under every algorithm.
+//!
+//! *Rows.* A row of a table that a job does not move is no part of its update: a change of 0 in means and in trimming.
+//! A job's memory changes in the rows that it moves alone. What clients keep to themselves is neither corrected nor
+//! aggregated.
+//!
+//! *Memory.* What is remembered at a client changes when its update is aggregated, and only then: a job that was called
+//! off or lost changes nothing.
+//!
+//! # Example
+//! ```toml
+//! [algorithm.scaffold]
+//! option = 2
+//! [algorithm.trimmed-mean]
+//! fraction = 0.1
+//! [aggregation]
+//! weighting = "uniform"
+//! server = { adam = { lr = 0.01 } }
+//! ```
+//!
+//! # Adding an algorithm
+//! Write `algorithm/NAME.rs` with a `Config` that implements [`AlgorithmSettings`], and a [`JobRule`], a [`Combine`] or
+//! both; declare the module and add one line to [`AlgorithmConfig`] below.
+
+mod config;
+pub mod fedavg;
+pub mod fednova;
+pub mod fold;
+pub mod memory;
+pub mod scaffold;
+pub mod scene;
+pub mod server;
+pub mod trimmed_mean;
+
+pub use config::{AggregationConfig, RowDivisor, Weighting};
+pub use fold::{Aging, Contribution};
+pub use memory::{JobMemory, Memory};
+pub use scene::Scene;
+pub use server::{ServerConfig, ServerOptimizer};
+
+use crate::layout::{Layout, Update};
+use fedgenie_core::catalogue::Named;
+use fedgenie_core::components;
+use fedgenie_core::config::Complaint;
+use fedgenie_core::id::ClientId;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// The source of this file, which opens with what `[algorithm]` is.
+pub const DOCUMENTED: &str = include_str!("algorithm.rs");
+
+/// Parameters of an algorithm, as a scenario writes them.
+pub trait AlgorithmSettings {
+    /// Checks the parameters, and whether the algorithm is defined where it is to be used.
+    ///
+    /// # Errors
+    /// A complaint with a path below the entry, empty where it is about the entry as a whole.
+    fn check(&self, scene: &Scene<'_>) -> Result<(), Complaint>;
+
+    /// Its part in a client's job, if it has one.
+    fn job(&self, _scene: &Scene<'_>) -> Option<Arc<dyn JobRule>> {
+        None
+    }
+
+    /// Its part in the combination of updates, if it has one.
+    fn combine(&self, _scene: &Scene<'_>) -> Option<Arc<dyn Combine>> {
+        None
+    }
+
+    /// The weighting of `[aggregation]` where that is left out; by data size if none.
+    fn weighting(&self) -> Option<Weighting> {
+        None
+    }
+}
+
+components! {
+    /// An algorithm, for example `scaffold = { option = 2 }`.
+    pub enum AlgorithmConfig: AlgorithmSettings = "algorithm" {
+        "fedavg" => FedAvg(fedavg::Config) in "algorithm/fedavg.rs";
+        "fednova" => FedNova(fednova::Config) in "algorithm/fednova.rs";
+        "scaffold" => Scaffold(scaffold::Config) in "algorithm/scaffold.rs";
+        "trimmed-mean" => TrimmedMean(trimmed_mean::Config) in "algorithm/trimmed_mean.rs";
+    }
+}
+
+/// `[algorithm]`: entries by name.
+pub type AlgorithmsConfig = Named<AlgorithmConfig>;
+
+/// An algorithm's part in a client's job.
+pub trait JobRule: Debug + Send + Sync {
+    /// Copies of the model's numbers that travel beside it, down and up.
+    fn copies(&self) -> [u64; 2] {
+        [0; 2]
+    }
+
+    /// What the server and each client remember from round to round, as files call it; none if nothing.
+    fn remembers(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Fills what is added to each gradient of a job, a number for each parameter of the layout; false if nothing is
+    /// added. `memory` is what was sent, and what the client remembers.
+    fn correct(&self, _layout: &Layout, _memory: &JobMemory, _correction: &mut Vec<f32>) -> bool {
+        false
+    }
+
+    /// Whether a job also works out the mean gradient of its loss at the model that it was sent.
+    fn needs_gradient(&self) -> bool {
+        false
+    }
+
+    /// Appends what the client remembers once the update is aggregated: a number for each of the update's parameters,
+    /// in their order; none if it goes on with what it remembers.
+    fn leave(&self, _done: &Done<'_>, _left: &mut Vec<f32>) {}
+
+    /// How the server's memory changes where a client's changes from `before`, zeros at first, to `after`; `clients` is
+    /// `N`.
+    fn gather(&self, _server: &mut [f64], _before: Option<&[f32]>, _after: &[f32], _clients: usize) {}
+}
+
+/// A job that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Done<'a> {
+    /// How parameters are arranged.
+    pub layout: &'a Layout,
+    /// `x`: the model that the client was sent.
+    pub start: &'a [f32],
+    /// What became of it, and the job's steps.
+    pub update: &'a Update,
+    /// `η`: the learning rate of the job's round.
+    pub rate: f64,
+    /// What the client was sent and remembered.
+    pub memory: &'a JobMemory,
+    /// The mean gradient of its loss at `x`, where the rule needs it.
+    pub gradient: &'a [f32],
+}
+
+/// An algorithm's part in the combination of updates.
+pub trait Combine: Debug + Send + Sync {
+    /// Numbers that travel up beside each update.
+    fn numbers_up(&self) -> u64 {
+        0
+    }
+
+    /// Factors of the changes of trained parameters, one for each contribution, beside their weights and not in the sum
+    /// that these are divided by; none if all are 1.
+    fn factors(&self, _contributions: &[&Contribution<'_>], _weights: &[f64]) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// How one number is made of the changes of one parameter, in the place of their weighted mean.
+    fn of_numbers(&self) -> Option<&dyn OfNumbers> {
+        None
+    }
+
+    /// Compares the updates of a round before they are combined, one for each client and the model that it was sent,
+    /// ascending by client and job: moves weight between them, and says what their clients keep. `weights` are those of
+    /// the average, before they are divided by their sum. None where updates are combined as they are.
+    fn relate(&self, _sent: &[(ClientId, &[f32])], _updates: &[&Update], _weights: &[f64]) -> Option<Related> {
+        None
+    }
+}
+
+/// One number out of the changes of one parameter.
+pub trait OfNumbers: Sync {
+    /// The number; the changes may be put into another order. There is at least one.
+    fn combine(&self, changes: &mut [f64]) -> f64;
+}
+
+/// What a server makes of the updates of a round together: see [`Combine::relate`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Related {
+    /// The weight of each update in the average, instead of the one that it had; their sum is the same, and an update
+    /// without weight stays without.
+    pub weights: Vec<f64>,
+    /// What each client keeps, instead of what its update says.
+    pub private: Vec<Vec<f32>>,
+}
+
+/// The weighting of `[aggregation]` where that is left out, as the entries say.
+pub fn weighting_of(entries: &AlgorithmsConfig) -> Weighting {
+    entries.entries().iter().find_map(|entry| entry.settings().weighting()).unwrap_or_default()
+}
+
+/// The algorithm of a scenario: at most one rule for each part.
+#[derive(Clone, Debug, Default)]
+pub struct Algorithm {
+    /// Of jobs.
+    pub job: Option<Arc<dyn JobRule>>,
+    /// Of the combination.
+    pub combine: Option<Arc<dyn Combine>>,
+}
+
+impl Algorithm {
+    /// The algorithm that some entries make together.
+    ///
+    /// # Errors
+    /// A complaint with a path below `[algorithm]`: an entry is out of its range or not defined here, or two have the
+    /// same role.
+    pub fn new(entries: &AlgorithmsConfig, scene: &Scene<'_>) -> Result<Self, Complaint> {
+        let mut found = Self::default();
+        let mut roles: [Option<&'static str>; 2] = [None; 2];
+        for entry in entries.entries() {
+            let (name, settings) = (entry.kind(), entry.settings());
+            settings.check(scene).map_err(|complaint| complaint.below(name))?;
+            let (job, combine) = (settings.job(scene), settings.combine(scene));
+            let has = [("job", job.is_some()), ("combination", combine.is_some())];
+            for ((role, _), holder) in has.into_iter().zip(&mut roles).filter(|((_, has), _)| *has) {
+                if let Some(other) = holder.replace(name) {
+                    let message = format!("decides about the {role}, and so does {other}; take one of them out");
+                    return Err(Complaint::new(name, message));
+                }
+            }
+            found.job = job.or(found.job);
+            found.combine = combine.or(found.combine);
+        }
+        Ok(found)
+    }
+
+    /// Bytes that travel beside a job's model and its update, which have so many numbers, down and up.
+    pub fn beside(&self, numbers: [u64; 2]) -> [u64; 2] {
+        let copies = self.job.as_ref().map_or([0; 2], |job| job.copies());
+        let up = self.combine.as_ref().map_or(0, |combine| combine.numbers_up());
+        [4 * numbers[0] * copies[0], 4 * (numbers[1] * copies[1] + up)]
+    }
+
+    /// Whether anything travels beside models and updates.
+    pub fn sends_more(&self) -> bool {
+        self.beside([1; 2]) != [0; 2]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! What an algorithm remembers from round to round: numbers of the server, and of each client.
+
+use super::JobRule;
+use crate::layout::{Layout, Update};
+use crate::private::PrivateTable;
+use fedgenie_core::id::ClientId;
+use fedgenie_core::state::{State, Stateful};
+use std::sync::Arc;
+
+/// What a client was sent of the server's memory, and what it remembered itself, when its job began.
+#[derive(Clone, Debug, Default)]
+pub struct JobMemory {
+    /// Of the server; none where it remembers nothing.
+    pub server: Option<Arc<[f32]>>,
+    /// Of the client; none before an update of it was aggregated.
+    pub client: Option<Arc<[f32]>>,
+}
+
+/// What server and clients remember. A clone shares what did not change since.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    /// Of the server, a number for each parameter of the layout; empty if nothing is remembered.
+    server: Arc<Vec<f64>>,
+    /// The same as it travels; none if nothing is remembered.
+    sent: Option<Arc<[f32]>>,
+    clients: Arc<PrivateTable>,
+}
+
+impl Stateful for Memory {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        let Self { server, sent, clients } = self;
+        state.fields(Arc::make_mut(server).as_mut_slice());
+        state.field(Arc::make_mut(clients));
+        // Jobs under way have a copy of their own.
+        *sent = sent.as_ref().map(|_| rounded(server));
+    }
+}
+
+fn rounded(numbers: &[f64]) -> Arc<[f32]> {
+    numbers.iter().map(|&number| number as f32).collect()
+}
+
+impl Memory {
+    /// Before the first round: zeros at the server, nothing at clients; nothing at all without a rule that remembers.
+    pub fn new(rule: Option<&dyn JobRule>, parameters: usize, clients: usize) -> Self {
+        if rule.and_then(JobRule::remembers).is_none() {
+            return Self::default();
+        }
+        let server = vec![0.0; parameters];
+        Self { sent: Some(rounded(&server)), server: Arc::new(server), clients: Arc::new(PrivateTable::new(clients)) }
+    }
+
+    /// What a client's job begins with.
+    pub fn of(&self, client: ClientId) -> JobMemory {
+        JobMemory { server: self.sent.clone(), client: self.clients.get(client).cloned() }
+    }
+
+    /// Takes over what updates leave with their clients, in this order.
+    pub fn take(&mut self, rule: &dyn JobRule, layout: &Layout, left: &[(ClientId, &Update)], clients: usize) {
+        let mut left = left.iter().filter(|(_, update)| !update.memory.is_empty()).peekable();
+        if left.peek().is_none() {
+            return;
+        }
+        let (server, table) = (Arc::make_mut(&mut self.server), Arc::make_mut(&mut self.clients));
+        for &(client, update) in left {
+            let before = table.get(client).cloned();
+            let mut after = before.as_ref().map_or_else(|| vec![0.0; layout.len()], |before| before.to_vec());
+            // A client may have trained on other rows since this job began.
+            update.left(layout).for_each(|(range, part)| after[range].copy_from_slice(part));
+            rule.gather(server, before.as_deref(), &after, clients);
+            table.put(client, after.into());
+        }
+        self.sent = Some(rounded(server));
+    }
+
+    /// The server's numbers as they travel; none if nothing is remembered.
+    pub fn server(&self) -> Option<&[f32]> {
+        self.sent.as_deref()
+    }
+
+    /// Clients that remember something, and their numbers, ascending.
+    pub fn clients(&self) -> impl Iterator<Item = (ClientId, &[f32])> {
+        self.clients.entries()
+    }
+}

@@ -1,0 +1,327 @@
+//! Server optimizers: federated averaging, with momentum, Adam, Yogi, Adagrad on the mean change.
+//!
+//! # Definition
+//! In each aggregation with weight, with the mean change Δ of the module above and the server's learning rate η:
+//!
+//! | server | step |
+//! |---|---|
+//! | `average` | `w ← w + ηΔ` |
+//! | `momentum` | `b ← βb + Δ`; `w ← w + ηb`, `b = 0` at first |
+//! | `adam` | `m ← β₁m + (1 − β₁)Δ`, `v ← β₂v + (1 − β₂)Δ²`; `w ← w + ηm/(√v + τ)` |
+//! | `yogi` | as `adam`, but `v ← v − (1 − β₂)Δ² sign(v − Δ²)` |
+//! | `adagrad` | as `adam`, but `v ← v + Δ²` |
+//!
+//! What clients do not train but update by themselves, such as the running means of batch normalisation, is averaged
+//! under any server, with η = 1. At first `m = 0` and `v = τ²`; there is no bias correction.
+//!
+//! # Inputs
+//! The global model, the contributions, and the number of examples of all clients, which only `total-size` uses.
+//!
+//! # Source
+//! `momentum`: T.-M. H. Hsu, H. Qi, M. Brown, "Measuring the effects of non-identical data distribution for federated
+//! visual classification", 2019 (arXiv 1909.06335), FedAvgM. `adam`, `yogi`, `adagrad`: S. J. Reddi et al., "Adaptive
+//! federated optimization", ICLR 2021, Algorithm 2 (with `m` apart from Δ, as in arXiv 2003.00295v5).
+//!
+//! # Deviations from the source
+//! Both average over the clients of a round uniformly or by data size among them and know fresh updates only; here Δ is
+//! the mean under any weighting, stale updates included. Reddi et al. ask for an initial `v` of at least τ²: it is τ².
+//! Hsu et al. have no η besides momentum: it is 1 unless set. A round without weight leaves `m`, `b` and `v` as they
+//! are.
+//!
+//! # Cost
+//! As averaging; one (`momentum`) or two (`adam`, `yogi`, `adagrad`) buffers of the model's length in `f64`.
+//!
+//! # Determinism
+//! Each parameter is treated alone, in `f64`, its buffers too; only the parameter is rounded to `f32`. Squares of small
+//! changes would lose most of their bits next to `v` in single precision, and there is one server only.
+//!
+//! # Example
+//! ```toml
+//! [aggregation]
+//! server = "average"
+//! # server = { momentum = { momentum = 0.9 } }
+//! # server = { adam = { lr = 0.01 } }
+//! ```
+
+use super::fold::Fold;
+use super::{AggregationConfig, Aging, Combine, Contribution, RowDivisor, Weighting};
+use crate::layout::Layout;
+use fedgenie_core::catalogue::Catalogue;
+use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::math::float::sqrt;
+use fedgenie_core::state::{Stateful, each_shared};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What scenarios can name as server.
+pub static CATALOGUE: Catalogue =
+    Catalogue { kind: "server", definition: "ServerConfig", entries: &[], shared: include_str!("server.rs") };
+
+/// The server's step along the mean change, for example `"average"` or `{ adam = { lr = 0.01 } }`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(transform = fedgenie_core::config::allow_bare_kinds)]
+pub enum ServerConfig {
+    /// FedAvg: federated averaging.
+    Average {
+        /// Learning rate of the server; positive. 1 is the mean itself.
+        #[serde(default = "one")]
+        lr: f64,
+    },
+    /// FedAvgM: averaging with server momentum.
+    Momentum {
+        /// Learning rate of the server; positive.
+        #[serde(default = "one")]
+        lr: f64,
+        /// Share of the velocity that a round keeps; at least 0 and below 1.
+        #[serde(default = "nine_tenths")]
+        momentum: f64,
+    },
+    /// FedAdam: Adam on the mean change.
+    Adam {
+        /// Learning rate of the server; positive.
+        lr: f64,
+        /// Share of the mean change that a round keeps; at least 0 and below 1.
+        #[serde(default = "nine_tenths")]
+        beta1: f64,
+        /// Share of the mean squared change that a round keeps; at least 0 and below 1.
+        #[serde(default = "default_beta2")]
+        beta2: f64,
+        /// Degree of adaptivity, added to the root: the larger, the less adaptive; positive.
+        #[serde(default = "default_tau")]
+        tau: f64,
+    },
+    /// FedYogi: Adam with additive control of the squared change.
+    Yogi {
+        /// Learning rate of the server; positive.
+        lr: f64,
+        /// Share of the mean change that a round keeps; at least 0 and below 1.
+        #[serde(default = "nine_tenths")]
+        beta1: f64,
+        /// 1 − `beta2` is the share of the squared change that enters in a round; at least 0 and below 1.
+        #[serde(default = "default_beta2")]
+        beta2: f64,
+        /// Degree of adaptivity, added to the root: the larger, the less adaptive; positive.
+        #[serde(default = "default_tau")]
+        tau: f64,
+    },
+    /// FedAdagrad: Adagrad on the mean change.
+    Adagrad {
+        /// Learning rate of the server; positive.
+        lr: f64,
+        /// Share of the mean change that a round keeps; at least 0 and below 1.
+        #[serde(default)]
+        beta1: f64,
+        /// Degree of adaptivity, added to the root: the larger, the less adaptive; positive.
+        #[serde(default = "default_tau")]
+        tau: f64,
+    },
+}
+
+const fn one() -> f64 {
+    1.0
+}
+const fn nine_tenths() -> f64 {
+    0.9
+}
+const fn default_beta2() -> f64 {
+    0.99
+}
+const fn default_tau() -> f64 {
+    1e-3
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self::Average { lr: one() }
+    }
+}
+
+impl ServerConfig {
+    /// The kind's name.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Average { .. } => "average",
+            Self::Momentum { .. } => "momentum",
+            Self::Adam { .. } => "adam",
+            Self::Yogi { .. } => "yogi",
+            Self::Adagrad { .. } => "adagrad",
+        }
+    }
+
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// A complaint about the first setting out of its range, with its key below [`ServerConfig::kind`].
+    pub fn check(&self) -> Result<(), Complaint> {
+        let positive = |key, value| check(key, value, f64::MIN_POSITIVE.., "a number above 0").map(|_| ());
+        let share = |key, value| check(key, value, 0.0..1.0, "a number of at least 0 and below 1").map(|_| ());
+        match *self {
+            Self::Average { lr } => positive("lr", lr),
+            Self::Momentum { lr, momentum } => {
+                positive("lr", lr)?;
+                share("momentum", momentum)
+            }
+            Self::Adam { lr, beta1, beta2, tau } | Self::Yogi { lr, beta1, beta2, tau } => {
+                positive("lr", lr)?;
+                share("beta1", beta1)?;
+                share("beta2", beta2)?;
+                positive("tau", tau)
+            }
+            Self::Adagrad { lr, beta1, tau } => {
+                positive("lr", lr)?;
+                share("beta1", beta1)?;
+                positive("tau", tau)
+            }
+        }
+    }
+}
+
+/// A server's optimizer with what it remembers from round to round of one run.
+#[derive(Clone, Debug, Stateful)]
+pub struct ServerOptimizer {
+    #[state(skip = "from the scenario")]
+    weighting: Weighting,
+    #[state(skip = "from the scenario")]
+    aging: Aging,
+    #[state(skip = "from the scenario")]
+    server: ServerConfig,
+    #[state(skip = "from the scenario")]
+    rows: RowDivisor,
+    #[state(skip = "from the scenario")]
+    normalise: bool,
+    /// The weighted mean if none.
+    #[state(skip = "from the scenario")]
+    combine: Option<Arc<dyn Combine>>,
+    #[state(skip = "from the task")]
+    layout: Arc<Layout>,
+    /// `b` or `m`; empty for `average`. A clone shares it until one of both steps.
+    #[state(with = each_shared)]
+    first: Arc<Vec<f64>>,
+    /// `v`; empty without it.
+    #[state(with = each_shared)]
+    second: Arc<Vec<f64>>,
+}
+
+impl ServerOptimizer {
+    /// The server before its first round, for a model of such a layout.
+    ///
+    /// # Panics
+    /// If the settings do not pass their [check](AggregationConfig::check).
+    pub fn new(config: &AggregationConfig, layout: impl Into<Arc<Layout>>) -> Self {
+        let layout = layout.into();
+        assert_eq!(config.check(), Ok(()), "settings are checked before");
+        let trained = layout.trained();
+        let (first, second) = match config.server {
+            ServerConfig::Average { .. } => (Vec::new(), Vec::new()),
+            ServerConfig::Momentum { .. } => (vec![0.0; trained], Vec::new()),
+            ServerConfig::Adam { tau, .. } | ServerConfig::Yogi { tau, .. } | ServerConfig::Adagrad { tau, .. } => {
+                (vec![0.0; trained], vec![tau * tau; trained])
+            }
+        };
+        Self {
+            weighting: config.weighting(),
+            aging: Aging::default(),
+            server: config.server.clone(),
+            rows: config.rows,
+            normalise: config.normalise,
+            combine: None,
+            layout,
+            first: Arc::new(first),
+            second: Arc::new(second),
+        }
+    }
+
+    /// The server, with another combination of changes.
+    #[must_use]
+    pub fn with_combination(self, combine: Option<Arc<dyn Combine>>) -> Self {
+        Self { combine, ..self }
+    }
+
+    /// The server, with another meaning of staleness weights.
+    #[must_use]
+    pub fn with_aging(self, aging: Aging) -> Self {
+        Self { aging, ..self }
+    }
+
+    /// Moves the model of a cluster by one step; there is one, number 0, where there are no clusters.
+    /// `population_examples` counts the examples of all clients.
+    ///
+    /// # Panics
+    /// If a length differs from that of the layout, a staleness weight is negative or not finite, two contributions are
+    /// of the same job, or, under `total-size`, a client has more examples than all.
+    pub fn apply(
+        &mut self,
+        global: &mut [f32],
+        contributions: &[Contribution<'_>],
+        population_examples: u64,
+        cluster: u32,
+    ) {
+        let Self { weighting, aging, server, rows, normalise, combine, layout, first, second } = self;
+        let trained = layout.trained();
+        let (first, second) = (Arc::make_mut(first), Arc::make_mut(second));
+        let combine = combine.as_deref();
+        let (weighting, aging, rows, normalise) = (*weighting, *aging, *rows, *normalise);
+        let fold = Fold { layout, cluster, weighting, aging, rows, normalise, combine };
+        fold.changes(global, contributions, population_examples, |start, parameters, changes| {
+            let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(start).min(parameters.len()));
+            let (changes, statistics_changes) = changes.split_at(parameters.len());
+            for (statistic, change) in statistics.iter_mut().zip(statistics_changes) {
+                *statistic = (f64::from(*statistic) + change) as f32;
+            }
+            if parameters.is_empty() {
+                return;
+            }
+            let range = start..start + parameters.len();
+            match *server {
+                ServerConfig::Average { lr } => {
+                    for (parameter, change) in parameters.iter_mut().zip(changes) {
+                        *parameter = (f64::from(*parameter) + lr * change) as f32;
+                    }
+                }
+                ServerConfig::Momentum { lr, momentum } => {
+                    for ((parameter, change), velocity) in parameters.iter_mut().zip(changes).zip(&mut first[range]) {
+                        *velocity = momentum * *velocity + change;
+                        *parameter = (f64::from(*parameter) + lr * *velocity) as f32;
+                    }
+                }
+                ServerConfig::Adam { lr, beta1, beta2, tau } => {
+                    let grow = |v: f64, square: f64| beta2 * v + (1.0 - beta2) * square;
+                    let moments = (&mut first[range.clone()], &mut second[range]);
+                    adapt([lr, beta1, tau], parameters, changes, moments, grow);
+                }
+                ServerConfig::Yogi { lr, beta1, beta2, tau } => {
+                    let grow = |v: f64, square: f64| {
+                        let sign = f64::from(v > square) - f64::from(v < square);
+                        v - (1.0 - beta2) * square * sign
+                    };
+                    let moments = (&mut first[range.clone()], &mut second[range]);
+                    adapt([lr, beta1, tau], parameters, changes, moments, grow);
+                }
+                ServerConfig::Adagrad { lr, beta1, tau } => {
+                    let moments = (&mut first[range.clone()], &mut second[range]);
+                    adapt([lr, beta1, tau], parameters, changes, moments, |v, square| v + square);
+                }
+            }
+        });
+    }
+}
+
+/// The step that `adam`, `yogi` and `adagrad` share; `grow` is what becomes of `v` with Δ².
+fn adapt(
+    [lr, beta1, tau]: [f64; 3],
+    parameters: &mut [f32],
+    changes: &[f64],
+    (first, second): (&mut [f64], &mut [f64]),
+    grow: impl Fn(f64, f64) -> f64,
+) {
+    for ((parameter, change), (m, v)) in parameters.iter_mut().zip(changes).zip(first.iter_mut().zip(second)) {
+        *m = beta1 * *m + (1.0 - beta1) * change;
+        *v = grow(*v, change * change);
+        *parameter = (f64::from(*parameter) + lr * *m / (sqrt(*v) + tau)) as f32;
+    }
+}
+
+#[cfg(test)]
+mod tests;

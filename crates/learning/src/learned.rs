@@ -1,0 +1,365 @@
+//! The state of learning as a value: models, optimizers, and what clients, servers and the algorithm remember.
+//!
+//! # Definition
+//! A clone shares all parts with the original until one of both changes them. [`State::open`] opens a round with the
+//! data of that round; [`State::fold`] takes the opened round and the updates that arrived, and makes the next state.
+//! Whoever asks "what if" folds on a clone: the regret in hindsight, an edge server, the cloud and the run itself fold
+//! by this one function.
+//!
+//! # Determinism
+//! As [`fold`](crate::algorithm::fold): the order of the updates does not matter.
+
+use crate::algorithm::{
+    AggregationConfig, Aging, Algorithm, Contribution, Memory, Related, ServerConfig, ServerOptimizer, Weighting,
+};
+use crate::layout::{Layout, Update};
+use crate::private::{PrivateTable, PrivateView};
+use crate::task::{ModelState, Task};
+use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round};
+use fedgenie_core::rng::Streams;
+use std::sync::Arc;
+
+/// What folding depends on and never changes during a run.
+#[derive(Clone, Debug)]
+pub struct Learner {
+    /// How parameters are arranged.
+    pub layout: Arc<Layout>,
+    /// The rules of jobs and of the combination.
+    pub algorithm: Algorithm,
+    /// How updates are weighted.
+    pub weighting: Weighting,
+    /// Number of clients.
+    pub clients: usize,
+    /// The cloud's step, or the one server's.
+    server: ServerOptimizer,
+    /// The mean of changes itself.
+    mean: ServerOptimizer,
+    /// An edge server's step: it averages what it gets; only the cloud keeps a part of the old model.
+    edge: ServerOptimizer,
+}
+
+impl Learner {
+    /// Of so many clients that learn a model of such a layout.
+    pub fn new(
+        layout: &Layout,
+        algorithm: &Algorithm,
+        aggregation: &AggregationConfig,
+        aging: Aging,
+        clients: usize,
+    ) -> Self {
+        let weighting = aggregation.weighting();
+        let at_edge = match weighting {
+            Weighting::TotalSize => Weighting::DataSize,
+            Weighting::DataSize | Weighting::Uniform => weighting,
+        };
+        let at_edge = AggregationConfig {
+            weighting: Some(at_edge),
+            server: ServerConfig::default(),
+            rows: aggregation.rows,
+            normalise: aggregation.normalise,
+        };
+        let layout = Arc::new(layout.clone());
+        let make = |config: &AggregationConfig| {
+            ServerOptimizer::new(config, layout.clone()).with_combination(algorithm.combine.clone())
+        };
+        let mean = AggregationConfig { server: ServerConfig::default(), ..aggregation.clone() };
+        let (server, mean) = (make(aggregation).with_aging(aging), make(&mean).with_aging(aging));
+        let edge = make(&at_edge);
+        Self { layout, algorithm: algorithm.clone(), weighting, clients, server, mean, edge }
+    }
+}
+
+/// Everything that a run has learned.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The round of the models.
+    pub round: Round,
+    /// One for each cluster; their shared segments are equal.
+    pub models: Vec<Arc<[f32]>>,
+    /// The optimizer of each; they agree on shared segments.
+    pub servers: Vec<ServerOptimizer>,
+    /// What clients keep to themselves.
+    pub private: Arc<PrivateTable>,
+    /// For each row of a table, the round in which it was last moved; round 0 if never.
+    pub moved: Arc<Vec<Round>>,
+    /// What each server remembers for its task, beside the models.
+    pub memories: Arc<Vec<Vec<f64>>>,
+    /// What the algorithm remembers.
+    pub memory: Memory,
+}
+
+/// An opened round, with the data of that round. [`State::fold`] takes it: a round that was not opened, or with other
+/// data, cannot be folded.
+#[derive(Debug)]
+#[must_use]
+pub struct OpenRound<'t> {
+    round: Round,
+    task: &'t dyn Task,
+}
+
+impl<'t> OpenRound<'t> {
+    /// The round.
+    pub const fn round(&self) -> Round {
+        self.round
+    }
+
+    /// What is learned, with the data of the round.
+    pub const fn task(&self) -> &'t dyn Task {
+        self.task
+    }
+}
+
+/// Whose model is folded into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// The one server's, or the cloud's: those of all clusters.
+    Server,
+    /// The one server's, by the mean of the changes in the place of its step.
+    Mean,
+    /// An edge server's, which has the model of this cluster.
+    Edge(u32),
+}
+
+/// An update that arrived, of a client or of an edge server.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// Who trained. The cloud numbers its edge servers as if they were clients.
+    pub client: ClientId,
+    /// Which of its jobs.
+    pub number: JobNumber,
+    /// The cluster whose model it trained; 0 where there is one.
+    pub cluster: u32,
+    /// How many examples it trained on.
+    pub examples: usize,
+    /// Weight for its age: 1 for a fresh update, 0 to ignore it.
+    pub age: f64,
+    /// The coefficient that a policy gave it, in the place of a weight.
+    pub weight: Option<f64>,
+    /// The learning rate of the job's round; none of a model that is the result of no job.
+    pub rate: Option<f64>,
+    /// The model that its change is counted from.
+    pub start: &'a [f32],
+    /// The update.
+    pub update: &'a Update,
+}
+
+impl Arrival<'_> {
+    fn contribution(&self, age: f64) -> Contribution<'_> {
+        let Self { client, number, cluster, examples, weight, rate, start, update, .. } = *self;
+        Contribution {
+            client,
+            number,
+            cluster,
+            examples,
+            staleness_weight: age,
+            start,
+            parameters: &update.parameters,
+            rows: &update.rows,
+            steps: rate.map(|_| update.steps),
+            rate: rate.unwrap_or(0.0),
+            weight,
+        }
+    }
+}
+
+/// That a model is not finite after a server's step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotFinite;
+
+/// What was folded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Folded {
+    /// Whether there is a new model: whether anything arrived.
+    pub is_new: bool,
+    /// The rows that were moved, ascending.
+    pub rows: Vec<u32>,
+    /// What each client keeps, where the algorithm says it in the place of the updates.
+    pub private: Option<Vec<Vec<f32>>>,
+}
+
+impl State {
+    /// The start of a run: `clusters` is the number of cluster models, `servers` that of servers that select clients.
+    pub fn new(task: &dyn Task, learner: &Learner, clusters: u32, servers: usize, streams: &Streams) -> Self {
+        let clients = learner.clients;
+        let ids = || (0..clients).map(ClientId::from_index);
+        let keeps = task.private().is_some_and(|state| ids().any(|client| state.len(client) > 0));
+        let rule = learner.algorithm.job.as_deref();
+        Self {
+            round: Round(0),
+            models: (0..clusters).map(|cluster| task.initial_model(cluster, streams).into()).collect(),
+            servers: vec![learner.server.clone(); clusters as usize],
+            private: Arc::new(if keeps { PrivateTable::new(clients) } else { PrivateTable::default() }),
+            moved: Arc::new(vec![Round(0); learner.layout.rows()]),
+            memories: Arc::new(vec![vec![0.0; task.memory_len()]; servers]),
+            memory: Memory::new(rule, learner.layout.len(), clients),
+        }
+    }
+
+    /// Opens a round with the data of that round.
+    pub const fn open<'t>(&self, round: Round, task: &'t dyn Task) -> OpenRound<'t> {
+        OpenRound { round, task }
+    }
+
+    /// The same state as an edge server sees it that has a model of its own, for a cluster, with `rows` moved since the
+    /// cloud's round began.
+    #[must_use]
+    pub fn at_edge(&self, cluster: u32, model: Arc<[f32]>, rows: &[u32], round: Round) -> Self {
+        let mut state = self.clone();
+        state.models[cluster as usize] = model;
+        state.note_moved(rows, round);
+        state
+    }
+
+    /// Folds what arrived in a round into the models, and what clients remember into the state.
+    ///
+    /// # Errors
+    /// If a model is not finite; the state stays as it was.
+    pub fn fold(
+        &mut self,
+        learner: &Learner,
+        open: &OpenRound<'_>,
+        tier: Tier,
+        arrivals: &[Arrival<'_>],
+    ) -> Result<Folded, NotFinite> {
+        let OpenRound { round, task } = *open;
+        if arrivals.is_empty() {
+            self.round = round;
+            return Ok(Folded::default());
+        }
+        let ages: Vec<f64> = arrivals.iter().map(|arrival| arrival.age).collect();
+        let (ages, private) = match relate(learner, task, arrivals, &ages) {
+            Some((ages, private)) => (ages, Some(private)),
+            None => (ages, None),
+        };
+        let contributions: Vec<Contribution<'_>> =
+            arrivals.iter().zip(ages).map(|(arrival, age)| arrival.contribution(age)).collect();
+        self.step(learner, task, tier, &contributions)?;
+        self.round = round;
+        let mut rows = arrivals.iter().map(|arrival| &*arrival.update.rows).collect::<Vec<_>>().concat();
+        rows.sort_unstable();
+        rows.dedup();
+        self.note_moved(&rows, round);
+        self.keep(arrivals, private.as_deref());
+        if let Some(rule) = &learner.algorithm.job {
+            let mut left: Vec<&Arrival<'_>> = arrivals.iter().collect();
+            left.sort_unstable_by_key(|arrival| (arrival.client, arrival.number));
+            let left: Vec<(ClientId, &Update)> =
+                left.into_iter().map(|arrival| (arrival.client, arrival.update)).collect();
+            self.memory.take(&**rule, &learner.layout, &left, learner.clients);
+        }
+        Ok(Folded { is_new: true, rows, private })
+    }
+
+    /// Moves the models by one step; all of them, or none if one is not finite.
+    fn step(
+        &mut self,
+        learner: &Learner,
+        task: &dyn Task,
+        tier: Tier,
+        contributions: &[Contribution<'_>],
+    ) -> Result<(), NotFinite> {
+        let one = |server: &mut ServerOptimizer, old: &[f32], examples: u64, cluster: u32| {
+            let mut new = old.to_vec();
+            server.apply(&mut new, contributions, examples, cluster);
+            match new.iter().all(|parameter| parameter.is_finite()) {
+                true => Ok(new.into()),
+                false => Err(NotFinite),
+            }
+        };
+        match tier {
+            Tier::Server => {
+                let mut servers = self.servers.clone();
+                let all = (0..).zip(servers.iter_mut().zip(&self.models));
+                let examples = task.describe().all_examples;
+                let models: Result<Vec<Arc<[f32]>>, NotFinite> =
+                    all.map(|(cluster, (server, old))| one(server, old, examples, cluster)).collect();
+                (self.models, self.servers) = (models?, servers);
+            }
+            Tier::Mean => {
+                let examples = task.describe().all_examples;
+                self.models[0] = one(&mut learner.mean.clone(), &self.models[0], examples, 0)?;
+            }
+            Tier::Edge(cluster) => {
+                let model = &mut self.models[cluster as usize];
+                *model = one(&mut learner.edge.clone(), model, 0, cluster)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn note_moved(&mut self, rows: &[u32], round: Round) {
+        if !rows.is_empty() {
+            let moved = Arc::make_mut(&mut self.moved);
+            rows.iter().for_each(|&row| moved[row as usize] = round);
+        }
+    }
+
+    /// Takes over what the clients of the updates keep; the last job of a client counts.
+    fn keep(&mut self, arrivals: &[Arrival<'_>], instead: Option<&[Vec<f32>]>) {
+        let kept = |(index, arrival): (usize, &Arrival<'_>)| {
+            let kept = instead.map_or(&arrival.update.private, |instead| &instead[index]);
+            (!kept.is_empty()).then(|| (arrival.client, arrival.number, Arc::<[f32]>::from(&**kept)))
+        };
+        let mut kept: Vec<_> = arrivals.iter().enumerate().filter_map(kept).collect();
+        if kept.is_empty() {
+            return;
+        }
+        kept.sort_by_key(|(client, number, _)| (*client, *number));
+        let table = Arc::make_mut(&mut self.private);
+        kept.into_iter().for_each(|(client, _, kept)| table.put(client, kept));
+    }
+
+    /// Lets every server remember whose updates it has taken in: nobody's, where it is not listed.
+    pub fn remember(&mut self, open: &OpenRound<'_>, arrived: &[(EdgeId, Vec<ClientId>)]) {
+        let OpenRound { round, task } = *open;
+        self.round = round;
+        let Some(script) = task.script() else { return };
+        for (index, memory) in Arc::make_mut(&mut self.memories).iter_mut().enumerate() {
+            let server = EdgeId::from_index(index);
+            let clients = arrived.iter().find(|(edge, _)| *edge == server).map_or(&[][..], |(_, clients)| clients);
+            script.remember(round, server, clients, memory);
+        }
+    }
+
+    /// The same of one server; the others remember what they did.
+    pub fn remember_at(&mut self, open: &OpenRound<'_>, server: EdgeId, clients: &[ClientId]) {
+        let OpenRound { round, task } = *open;
+        self.round = round;
+        if let Some(script) = task.script() {
+            script.remember(round, server, clients, &mut Arc::make_mut(&mut self.memories)[server.index()]);
+        }
+    }
+
+    /// A model of this state, for the task to be evaluated.
+    pub fn view<'a>(&'a self, model: &'a [f32], private: PrivateView<'a>) -> ModelState<'a> {
+        ModelState { model, private, round: self.round, moved: &self.moved, memories: &self.memories }
+    }
+
+    /// The model of a cluster, with what clients keep.
+    pub fn current(&self, cluster: u32) -> ModelState<'_> {
+        self.view(&self.models[cluster as usize], PrivateView::of(&self.private))
+    }
+}
+
+/// Lets the combination compare updates with each other, where it does: weights for age with which they weigh what it
+/// says, and what each client keeps. What is the result of no job is not compared.
+fn relate(
+    learner: &Learner,
+    task: &dyn Task,
+    arrivals: &[Arrival<'_>],
+    ages: &[f64],
+) -> Option<(Vec<f64>, Vec<Vec<f32>>)> {
+    if arrivals.iter().any(|arrival| arrival.rate.is_none()) {
+        return None;
+    }
+    let rule = learner.algorithm.combine.as_deref().or_else(|| task.combination())?;
+    let sent: Vec<(ClientId, &[f32])> = arrivals.iter().map(|arrival| (arrival.client, arrival.start)).collect();
+    let updates: Vec<&Update> = arrivals.iter().map(|arrival| arrival.update).collect();
+    let base: Vec<f64> = arrivals.iter().map(|arrival| learner.weighting.of(arrival.examples)).collect();
+    let weights: Vec<f64> = base.iter().zip(ages).map(|(base, age)| base * age).collect();
+    let Related { weights, private } = rule.relate(&sent, &updates, &weights)?;
+    Some((weights.iter().zip(base).map(|(weight, base)| weight / base).collect(), private))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,75 @@
+//! Jobs on rows: gradients, corrections, epochs of their own.
+
+use super::*;
+use crate::data::{Dataset, Shape, Targets};
+use crate::model::network::{Loss, NetworkBuilder};
+use crate::model::{LinearRegression, families};
+use crate::task::job_tests::{check, check_none};
+use crate::trainer::{Length, OptimizerConfig};
+use fedgenie_core::id::{JobNumber, Round};
+use ndarray::Array2;
+
+const SHAPE: Shape = Shape { channels: 1, height: 2, width: 3 };
+
+/// Thirty examples: the first client has none, the second 13.
+fn task(model: Box<dyn Model>, classes: Option<usize>) -> Labelled {
+    let mut rng = Streams::new(4).stream(Purpose::Example, 0, 0);
+    let features = Array2::from_shape_simple_fn((30, SHAPE.len()), || rng.uniform() as f32);
+    let targets = match classes {
+        Some(classes) => Targets::Classes { labels: (0..30).map(|row| (row % classes) as u8).collect(), classes },
+        None => Targets::Values((0..30).map(|row| row as f32 / 10.0 - 1.0).collect()),
+    };
+    let data = Dataset::new(features, targets).with_shape(SHAPE);
+    let partition = Partition::deal((0..30).rev().collect(), &[0, 13, 17]);
+    Labelled::new(Arc::new(Split { train: data.clone(), test: data }), model, partition, None)
+}
+
+fn normalised() -> Box<dyn Model> {
+    let mut builder = NetworkBuilder::new(SHAPE);
+    let first = builder.dense("first", builder.input(), 5, false);
+    let normal = builder.batch_norm("bn", first, false);
+    let output = builder.dense("fc", normal, 3, false);
+    Box::new(builder.finish(output, Loss::CrossEntropy))
+}
+
+#[test]
+fn jobs_have_gradients_corrections_and_epochs() {
+    let mlp = || Box::new(families::mlp(SHAPE, &[7], families::MlpActivation::Tanh, 3));
+    for task in [task(Box::new(LinearRegression::new(6)), None), task(mlp(), Some(3))] {
+        check(&task, ClientId(1), true, true);
+        check_none(&task, ClientId(0));
+    }
+    // What a batch loses depends on its mean and variance.
+    check(&task(normalised(), Some(3)), ClientId(1), false, true);
+}
+
+/// A model with statistics, in pieces: each at the model that was sent, in the order of the first epoch.
+#[test]
+fn a_mean_gradient_is_that_of_the_batches_of_the_first_epoch() {
+    let (model, task) = (normalised(), task(normalised(), Some(3)));
+    let sgd = OptimizerConfig::Sgd { lr: 0.1, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
+    let settings = LocalTraining { length: Length::Epochs(1), ..LocalTraining::new(1, 5, &sgd).unwrap() };
+    let streams = Streams::new(1);
+    let start = (&task as &dyn Task).initial_model(0, &streams);
+    let (client, number) = (ClientId(1), JobNumber(3));
+    let job = Job { client, round: Round(1), number, start: &start, private: None, epochs: None, correction: None };
+    let context = Context { settings: &settings, streams: &streams, loss_rms: true };
+    let mut found = Vec::new();
+    assert!(task.gradient(&job, &context, &mut Worker::default(), &mut found));
+    let mut order = task.partition.client(client).to_vec();
+    streams.stream(Purpose::BatchOrder, 1, 3).shuffle(&mut order);
+    let mut expected = vec![0.0; start.len()];
+    for piece in order.chunks(5) {
+        let (mut gradient, mut parameters) = (vec![0.0; model.trained()], start.clone());
+        let (mut noise, mut scratch) = (streams.stream(Purpose::TrainingNoise, 1, 3), Scratch::default());
+        let batch = Batch { data: &task.data.train, examples: piece };
+        model.loss_and_gradient(&mut parameters, batch, &mut gradient, &mut noise, &mut scratch);
+        assert_ne!(parameters[model.trained()..], start[model.trained()..], "a pass moves statistics");
+        let share = piece.len() as f64 / 13.0;
+        expected.iter_mut().zip(gradient).for_each(|(sum, slope)| *sum += share * f64::from(slope));
+    }
+    assert!(start.len() > model.trained() && found.len() == start.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!((f64::from(*found) - expected).abs() < 1e-7, "{found}, {expected}");
+    }
+}

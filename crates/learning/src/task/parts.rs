@@ -1,0 +1,208 @@
+//! Optional parts of a task. A task that has one hands itself out as it; without it, the rest goes on as the part's
+//! accessor in [`Task`] says.
+//!
+//! | part | implement it if |
+//! |---|---|
+//! | [`PartialTransfer`] | a job moves less than the whole model |
+//! | [`PrivateState`] | clients keep numbers to themselves from job to job |
+//! | [`Losses`] | a model's loss on a client's data, or its slope, is defined |
+//! | [`Probes`] | clients can be asked for more than losses before a selection |
+//! | [`DealtData`] | examples have classes, belong to edge servers, or move between clients |
+//! | [`Script`] | numbers are looked up rather than learned |
+
+use super::{Context, Job, JobKey, ModelState, Task, Worker};
+use crate::data::partition::ClassCounts;
+use crate::layout::Update;
+use fedgenie_core::id::{ClientId, EdgeId, Round};
+use fedgenie_core::rng::Streams;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// Jobs that move less than the whole model, such as rows of a table.
+///
+/// One task of the library has it, whose models all have rows of items; a task of its own with rows needs it as well.
+pub trait PartialTransfer: Task {
+    /// Bytes of a job, down and up. The second is the size of the update, which the run checks.
+    fn transfer(&self, job: JobKey, context: &Context<'_>) -> [u64; 2];
+
+    /// Bytes of an update that was trained, which are the second of its job's transfer.
+    fn update_bytes(&self, update: &Update, _context: &Context<'_>) -> u64 {
+        self.layout().bytes_of(&update.rows)
+    }
+}
+
+/// Numbers that clients keep to themselves from job to job, such as an embedding or an optimizer's moments. They begin
+/// as this part says and become what an update of the client says, once that is aggregated.
+///
+/// One task of the library has it, whose clients keep rows of users; personal layers are the next.
+pub trait PrivateState: Sync {
+    /// How many numbers a client keeps.
+    fn len(&self, client: ClientId) -> usize;
+
+    /// Fills what a client keeps before an update of it is aggregated for the first time; zeros are there already.
+    fn init(&self, _client: ClientId, _streams: &Streams, _private: &mut [f32]) {}
+}
+
+/// Losses outside of training, for policies that compare clients and for utilities that judge their updates.
+pub trait Losses: Sync {
+    /// Loss of a model on a client's own data; NaN where that is not defined.
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64;
+
+    /// The sum of the squared losses of a model over a client's own examples; NaN where that is not defined.
+    fn squared_losses(&self, _client: ClientId, _state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
+        f64::NAN
+    }
+
+    /// Whether [`Losses::gradient`] is defined.
+    fn has_gradient(&self) -> bool {
+        false
+    }
+
+    /// Replaces `gradient` by the mean gradient of the loss alone over a client's own examples at the model that it was
+    /// sent, as the mini-batches of the job's first epoch see them: neither clipped nor corrected, without proximal
+    /// term and decay. One number for each of the layout, zeros at statistics and at rows without slope. False where
+    /// that is not defined, as it is without examples.
+    fn gradient(&self, _job: &Job<'_>, _context: &Context<'_>, _worker: &mut Worker, _gradient: &mut Vec<f32>) -> bool {
+        false
+    }
+
+    /// Replaces `slope` by the slope of the mean loss on validation data, or else on test data, at the model and what
+    /// clients keep, by the parameters of [`Task::layout`], one number each. False where that is not defined.
+    fn slope(&self, _state: &ModelState<'_>, _slope: &mut Vec<f32>) -> bool {
+        false
+    }
+}
+
+/// A number or vector that a client can be asked for before a selection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProbeKind {
+    /// Its name.
+    pub name: &'static str,
+    /// Numbers in an answer: 8 bytes each.
+    pub numbers: usize,
+    /// How long an answer takes to compute, as a share of an inference pass over the client's data.
+    pub passes: f64,
+    /// Whether the client needs the current model for it, and downloads it.
+    pub needs_model: bool,
+}
+
+/// Questions that clients answer before a selection, beside their losses, each known by a name.
+///
+/// One task of the library has it: the questions are those of policies for recommendation.
+pub trait Probes: Sync {
+    /// What clients can be asked.
+    fn kinds(&self) -> &[ProbeKind];
+
+    /// Appends what a client would answer in the round in which this is its job.
+    fn answer(
+        &self,
+        kind: &ProbeKind,
+        job: JobKey,
+        context: &Context<'_>,
+        state: &ModelState<'_>,
+        answer: &mut Vec<f64>,
+    );
+
+    /// What clients would answer in the rounds in which these are their jobs, one after the other: for tasks that share
+    /// work between clients.
+    fn answers(
+        &self,
+        kind: &ProbeKind,
+        jobs: &[JobKey],
+        context: &Context<'_>,
+        state: &ModelState<'_>,
+        parallel: bool,
+    ) -> Vec<f64> {
+        let one = |&job: &JobKey| {
+            let mut answer = Vec::with_capacity(kind.numbers);
+            self.answer(kind, job, context, state, &mut answer);
+            answer
+        };
+        let answers: Vec<Vec<f64>> =
+            if parallel { jobs.par_iter().map(one).collect() } else { jobs.iter().map(one).collect() };
+        answers.concat()
+    }
+
+    /// Bytes of an answer, where it travels as something else than its numbers, which have 8 bytes each. Such an answer
+    /// takes its share of the time in which the client would send the whole model.
+    fn bytes(&self, _kind: &ProbeKind, _job: JobKey, _context: &Context<'_>) -> Option<u64> {
+        None
+    }
+}
+
+/// Examples as they were dealt to clients and to edge servers.
+pub trait DealtData: Sync {
+    /// How many training examples each client declares of each class or category, in the same order for all; none where
+    /// examples have neither.
+    fn categories(&self) -> Option<Vec<Vec<u64>>> {
+        None
+    }
+
+    /// Which test examples belong to each server, for [`On::ServerTest`](super::On::ServerTest); `servers` are the
+    /// clients of each. Nothing where test examples are not dealt to servers.
+    fn test_of_servers(&self, _servers: &[Vec<ClientId>], _streams: &Streams) -> Vec<Vec<u32>> {
+        Vec::new()
+    }
+
+    /// How many examples of each class an edge server with these clients and test examples has, if there are classes.
+    fn class_counts(&self, _members: &[ClientId], _test: &[u32]) -> Option<ClassCounts> {
+        None
+    }
+
+    /// The same task where client `k` has the data of `sources[k]`, and all else is its own; none if data cannot move.
+    fn with_data_of(&self, _sources: &[ClientId]) -> Option<Arc<dyn Task>> {
+        None
+    }
+}
+
+/// What a run will ask of a task next.
+#[derive(Clone, Copy, Debug)]
+pub enum Need<'a> {
+    /// Losses of these clients: of their updates, or of the model on their data.
+    Losses(&'a [ClientId]),
+    /// To take in the updates of these clients.
+    Aggregation(&'a [ClientId]),
+    /// The measures of the model after a round, of so many servers.
+    Measures {
+        /// The round.
+        round: Round,
+        /// Number of servers.
+        servers: usize,
+    },
+}
+
+/// Numbers that are looked up, or that follow from whose updates were aggregated, in the place of a model.
+///
+/// One task has it, `scripted`, whose metric is a script: any other task computes its numbers.
+pub trait Script: Sync {
+    /// How many numbers a server remembers from round to round, beside the model.
+    fn memory_len(&self) -> usize;
+
+    /// Takes in a round of a server: whose updates were aggregated, which may be nobody's. There is one server, or one
+    /// call for each edge server and round of the cloud.
+    fn remember(&self, round: Round, server: EdgeId, arrived: &[ClientId], memory: &mut [f64]);
+
+    /// Where each measure of a server is, for a given number of clients whose updates it has taken in, a constant plus
+    /// a positive multiple of the sum of such numbers over them: the number of a client. Then the best set of clients
+    /// is found by sorting.
+    fn adds(&self, client: ClientId) -> Option<f64>;
+
+    /// Checks that the numbers that will be asked for next are there.
+    ///
+    /// # Errors
+    /// What is missing, and where.
+    fn check(&self, need: Need<'_>) -> Result<(), String>;
+
+    /// Whether [`Script::told_loss`] says what the models of clusters lose at edge servers; otherwise it is measured,
+    /// where `loss` is among the measures.
+    fn tells_losses(&self) -> bool;
+
+    /// Loss of a cluster's model for an edge server after a round.
+    ///
+    /// # Errors
+    /// What is missing, and where.
+    fn told_loss(&self, round: Round, server: EdgeId, cluster: u32) -> Result<f64, String>;
+
+    /// The last round of which such losses are known.
+    fn last_told(&self) -> Option<Round>;
+}

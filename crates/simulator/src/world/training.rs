@@ -1,0 +1,44 @@
+//! How the clients of a world train: what a job is, and what of it policies may choose.
+
+use super::World;
+use fedgenie_core::id::ClientId;
+use fedgenie_learning::algorithm::{AggregationConfig, Algorithm};
+use fedgenie_learning::trainer::LocalTraining;
+
+/// How clients train, and what the server makes of it.
+#[derive(Clone, Debug)]
+pub struct Training {
+    /// How clients train.
+    pub local: LocalTraining,
+    /// Most epochs that a policy may choose for a job; none where a job is counted in steps.
+    pub most_epochs: Option<u32>,
+    /// Duration of an inference pass over the local data as a share of one training epoch.
+    pub inference_share: f64,
+    /// Bytes of the whole model.
+    pub payload_bytes: u64,
+    /// How updates are folded into the global model.
+    pub aggregation: AggregationConfig,
+    /// The rules of jobs and of the combination.
+    pub algorithm: Algorithm,
+}
+
+impl Training {
+    /// So many epochs as a share of the usual ones; the whole of them where none were chosen.
+    pub(crate) fn share_of(&self, epochs: Option<u32>) -> [u32; 2] {
+        epochs.zip(self.local.epochs()).map_or([1, 1], |(chosen, usual)| [chosen, usual])
+    }
+
+    /// The epochs of the longest job, if that is longer than the usual one.
+    pub(super) fn longest(&self) -> Option<u32> {
+        self.most_epochs.filter(|_| self.most_epochs > self.local.epochs())
+    }
+}
+
+impl World {
+    /// Duration of a client's inference pass as a share of a whole job's compute phase.
+    pub fn inference_of_job(&self, client: ClientId) -> f64 {
+        let size = self.population.data_sizes()[client.index()] as usize;
+        let epochs = if size == 0 { 1.0 } else { self.training.local.examples(size) / size as f64 };
+        self.training.inference_share / epochs
+    }
+}
