@@ -1,10 +1,10 @@
-//! Metrics: each is a file that says what it is called, which values are better, and how it is worked out.
+//! Metrics, one file each: name, direction, range, unit and formula.
 //!
 //! # Definition
 //! A metric is a [`Definition`]: a [`Measure`] and a [`Formula`]. The formula's variant says what the metric needs:
 //! sums over examples, scores of classes, errors of predicted numbers, a ranking, or how items and updates stand. A
 //! task that has these names the metrics that it measures as a list of definitions; the order of the list is the order
-//! of the values. Tasks of labelled rows also measure what a scenario names in `metrics`: see [`of_rows`].
+//! of the values. Tasks of labelled rows also measure the metrics that a scenario names in `metrics`: see [`of_rows`].
 //!
 //! [`CATALOGUE`] lists all of them, for `fedgenie list metric` and `fedgenie describe metric/NAME`.
 
@@ -32,7 +32,7 @@ pub use ranked::{AtCutoff, Ranked};
 use crate::model::{Evaluation, Outputs};
 use fedgenie_core::metric::{Better, Measure};
 
-/// A metric: what is measured, and how.
+/// A metric.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     /// Name, direction, range and unit. A name that ends in `_k` is of a cutoff `k`.
@@ -41,7 +41,7 @@ pub struct Definition {
     pub formula: Formula,
 }
 
-/// How a metric is worked out, which says what it needs.
+/// Formula of a metric. The variant says what the metric needs.
 #[derive(Clone, Copy, Debug)]
 pub enum Formula {
     /// From sums over examples.
@@ -97,7 +97,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Direction, range and unit in a sentence, then what the metric needs in another.
+    /// Direction, range, unit and needs, in two sentences.
     pub fn properties(&self) -> String {
         let Definition { measure, formula } = self.definition;
         let better = match measure.better {
@@ -115,7 +115,7 @@ impl Listed {
 }
 
 impl Formula {
-    /// What it is worked out from.
+    /// Input of the formula, in words.
     pub const fn needs(&self) -> &'static str {
         match self {
             Self::Sums(_) => "sums over examples",

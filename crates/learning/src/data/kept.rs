@@ -1,4 +1,4 @@
-//! What has been read from files, kept for the other seeds and points of an experiment.
+//! Data read from files, kept for the other seeds and points of an experiment.
 
 use super::DataError;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// What a key stands for, loaded at the first call.
+    /// The value of a key, loaded at the first call.
     ///
     /// # Errors
     /// Those of loading it; then nothing is kept.

@@ -230,7 +230,7 @@ impl Partition {
         Self::deal(sources.iter().flat_map(|&source| self.client(source)).copied().collect(), &sizes)
     }
 
-    /// The same partition, where row `i` of what was spread is row `rows[i]` of the training set.
+    /// The same partition, with row `rows[i]` of the training set in the place of row `i`.
     #[must_use]
     pub fn of_rows(self, rows: &[u32]) -> Self {
         Self { examples: self.examples.iter().map(|&example| rows[example as usize]).collect(), ..self }

@@ -1,4 +1,4 @@
-//! What metrics are worked out from.
+//! Inputs of metrics.
 
 use crate::model::{Evaluation, Outputs};
 use fedgenie_core::id::Round;

@@ -6,7 +6,7 @@ use crate::dense::{Rows, products};
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 use rayon::prelude::*;
 
-/// What a model gives out for examples, and what it should.
+/// Outputs of a model for examples, with the targets of these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outputs {
     /// Example by example: a score for each class, or the predicted number.

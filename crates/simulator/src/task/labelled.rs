@@ -1,4 +1,4 @@
-//! What tasks of labelled rows have in common: their keys, and the task before its rows are dealt.
+//! Tasks of labelled rows: common keys, and the task before its rows are dealt.
 //!
 //! # Definition
 //! `validation` sets a share of the training rows aside before the rest goes to clients: see
@@ -81,7 +81,7 @@ pub trait LabelledSettings: std::fmt::Debug + Send + Sync {
         Err(TaskError::Setting(Complaint::new("data", "is missing")))
     }
 
-    /// What learns from the rows.
+    /// The models of the rows.
     ///
     /// # Errors
     /// If the rows do not fit.

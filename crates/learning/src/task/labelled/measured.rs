@@ -1,4 +1,4 @@
-//! What is measured of labelled rows.
+//! Measures of labelled rows.
 
 use super::Labelled;
 use crate::metric::Definition;
