@@ -270,19 +270,16 @@ pub fn check(task: &dyn TaskSettings) -> Result<(), Complaint> {
 mod tests {
     use super::*;
 
-    /// A task is called in messages as scenarios call it.
+    /// A task is called in messages as scenarios call it, and the example of its file can be read.
     #[test]
     fn names_are_those_of_the_catalogue() {
-        let data = "data = { idx = \"folder\" }";
         for entry in CATALOGUE.entries {
-            let more = match entry.name {
-                "classification" => format!("{data}\nmodel = {{ mlp = {{ hidden = [4] }} }}"),
-                "softmax-regression" => data.to_owned(),
-                _ => String::new(),
-            };
-            let table: toml::Table = format!("[{}]\n{more}\n", entry.name).parse().unwrap();
-            let config: TaskConfig = table.try_into().unwrap();
-            assert_eq!((config.kind(), config.into_settings().about().name), (entry.name, entry.name));
+            let name = entry.name;
+            let example = entry.example().unwrap_or_else(|| panic!("the file of the task {name} has no # Example"));
+            let mut scenario: toml::Table = example.parse().unwrap();
+            let section = scenario.remove("task").unwrap_or_else(|| panic!("without [task.{name}]: {example}"));
+            let config: TaskConfig = section.try_into().unwrap_or_else(|error| panic!("{error} in {example}"));
+            assert_eq!((config.kind(), config.into_settings().about().name), (name, name));
         }
     }
 }
