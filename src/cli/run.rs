@@ -41,7 +41,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     let Earlier { mut complete, foreign, damaged: mut repeated } = earlier(arguments, &experiment, &mut runs)?;
     // Everything that can be wrong with the input is found before the first file is written.
     let mut of_worlds = experiment.check_worlds(&runs, &cache)?;
-    if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.trains()) {
+    if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.about().trains) {
         of_worlds.extend(cpu::warning(Path::detect()));
     }
     for warning in of_worlds {

@@ -2,16 +2,19 @@
 //! every policy under every protocol, every task, server optimizer and cluster rule of the catalogues.
 
 use super::support::{DEVICES, SCENARIO, changed};
+use fedgenie::catalogue::{Catalogue, Entry};
 use fedgenie::experiment::Experiment;
 use fedgenie::metrics::{Bins, Metered};
+use fedgenie::protocol;
 use fedgenie::record::Record;
 use fedgenie::recorder::{NoSink, RoundMark, RoundSummary, Sink};
 use fedgenie::run::{Evaluations, Run, RunSettings};
 use fedgenie::scenario::{catalogue, tree};
 use fedgenie::state::State;
-use fedgenie::task::DataCache;
+use fedgenie::task::{self, DataCache};
 use fedgenie::world::World;
 use serde_json::{Value, json};
+use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -48,13 +51,13 @@ pub fn protocols() -> Vec<&'static str> {
              link = { download = { constant = \"0.3 s\" }, upload = { uniform = [\"0.1 s\", \"1 s\"] } }\n\
              cloud = { buffer = 2, staleness = { polynomial = {} }, max_staleness = 2 }\n",
         ],
-        other => panic!("write down here with which parameters the protocol {other:?} is to be saved"),
+        _ => &[],
     };
-    named("protocol").into_iter().flat_map(|name| of(&name).iter().copied()).collect()
+    entries(&protocol::CATALOGUE, of)
 }
 
 /// Every task of the catalogue, with all that its clients and servers can keep.
-fn tasks() -> Vec<String> {
+fn tasks() -> Vec<&'static str> {
     let of = |name: &str| match name {
         "none" => &["[task.none]\n"][..],
         "linear-regression" => &["[task.linear-regression]\nexamples = 300\nfeatures = 4\n"],
@@ -81,9 +84,24 @@ fn tasks() -> Vec<String> {
             "[task.recommendation]\ndata = { synthetic = { users = 9, items = 30, ratings = 150, text = 3 } }\ncutoffs = [5]\n\
              model = { dmrl = { dim = 4, factors = 2, hidden = 4, attention_hidden = 2 } }\n",
         ],
-        other => panic!("write down here with which parameters the task {other:?} is to be saved"),
+        _ => &[],
     };
-    named("task").into_iter().flat_map(|name| of(&name).iter().map(|&text| text.to_owned())).collect()
+    entries(&task::CATALOGUE, of)
+}
+
+/// Every entry with the parameters that are written down here, any other as the example of its file has it.
+fn entries(catalogue: &Catalogue, written: fn(&str) -> &'static [&'static str]) -> Vec<&'static str> {
+    let of = |entry: &Entry| match (written(entry.name), entry.example()) {
+        ([], Some(example)) => vec![&*example.leak()],
+        ([], None) => panic!(
+            "give the file of {kind}/{name} a heading # Example with [{kind}.{name}], or write parameters of it into \
+             tests/it/checkpoints.rs",
+            kind = catalogue.kind,
+            name = entry.name
+        ),
+        (written, _) => written.to_vec(),
+    };
+    catalogue.entries.iter().flat_map(of).collect()
 }
 
 fn named(kind: &str) -> Vec<String> {
@@ -144,13 +162,20 @@ struct Left {
     ending: String,
 }
 
+fn refused(error: impl Debug, text: &str) -> ! {
+    panic!(
+        "{error:?}\nA policy that cannot do without settings has them in `needed` of tests/it/checkpoints.rs. A task or \
+         a protocol is tried as the # Example of its file has it, if parameters for nine clients are not written there.\n\
+         {text}"
+    )
+}
+
 /// Plays every policy of a scenario twice: in one go, and with a new run for each round. Returns how many could be.
 pub fn assert_kept(text: &str) -> usize {
-    let root = tree::parse(Path::new(SCENARIO), text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
-    let experiment =
-        Experiment::from_tree(&root, Path::new("."), None).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+    let root = tree::parse(Path::new(SCENARIO), text).unwrap_or_else(|error| refused(error, text));
+    let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap_or_else(|error| refused(error, text));
     // Policies without settings of their own meet the same world.
-    let world = experiment.world(0, 1, &DataCache::default()).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+    let world = experiment.world(0, 1, &DataCache::default()).unwrap_or_else(|error| refused(error, text));
     let mut played = 0;
     for id in experiment.runs() {
         let arm = &experiment.first().arms[id.arm];

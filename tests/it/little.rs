@@ -15,8 +15,8 @@ use fedgenie::rng::Streams;
 use fedgenie::run::{Accounts, Run, RunError};
 use fedgenie::scenario::tree;
 use fedgenie::task::{
-    Ask, Context, DataCache, Description, Job, JobKey, Losses, Material, ModelState, On, PartialTransfer, PrivateState,
-    PrivateView, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
+    About, Ask, Context, DataCache, Description, Job, JobKey, Losses, Material, ModelState, On, PartialTransfer,
+    PrivateState, PrivateView, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::{LocalTraining, NoiseScope};
 use fedgenie::world::World;
@@ -188,17 +188,13 @@ impl Probes for Little {
 }
 
 impl TaskSettings for Settings {
+    fn about(&self) -> About {
+        About { trains: true, charges_evaluation: self.charges, ..About::default() }
+    }
+
     fn measures(&self) -> Measures {
         let (of_data, of_model) = (vec![Measure::error("level")], vec![Measure::error("item_staleness")]);
         Measures { of_data, of_model, has_valid: true, ..Measures::default() }
-    }
-
-    fn trains(&self) -> bool {
-        true
-    }
-
-    fn charges_evaluation(&self) -> bool {
-        self.charges
     }
 
     fn check(&self) -> Result<(), Complaint> {

@@ -56,6 +56,14 @@ impl Entry {
             summary => plain(summary),
         }
     }
+
+    /// The first part of a scenario under the heading *Example* of its file.
+    pub fn example(&self) -> Option<String> {
+        let text = documentation(self.source);
+        let (_, after) = text.split_once("# Example\n")?;
+        let (_, opened) = after.split_once("```toml\n")?;
+        opened.split_once("```").map(|(example, _)| example.to_owned())
+    }
 }
 
 impl Catalogue {
@@ -203,5 +211,14 @@ mod tests {
         let entry = Entry { name: "a", summary: "", source: "//! The file,\n//! in two lines.\n//!\n//! More.\n" };
         assert_eq!(entry.summary(), "The file, in two lines.");
         assert_eq!(Entry { summary: " Its own.", ..entry }.summary(), "Its own.");
+    }
+
+    #[test]
+    fn an_example_is_the_first_under_its_heading() {
+        let of = |source| Entry { name: "a", summary: "", source }.example();
+        let two = "//! ```toml\n//! a = 0\n//! ```\n//! # Example\n//! Say:\n//! ```toml\n//! a = 1\n//! ```\n\
+                   //! ```toml\n//! a = 2\n//! ```\n";
+        assert_eq!(of(two).as_deref(), Some("a = 1\n"));
+        assert_eq!(of("//! A file.\n//! ```toml\n//! a = 0\n//! ```\n"), None);
     }
 }

@@ -26,6 +26,7 @@ pub mod heavy;
 mod incomplete;
 pub mod kept;
 mod last;
+mod measured;
 mod outside;
 mod play;
 mod refine;
@@ -44,15 +45,14 @@ pub use asked::Asked;
 pub use build_id::build;
 pub use checkpoint::Interval;
 pub use curve::{Curve, CurvePoint};
-pub use ended::{Ended, Named};
+pub use ended::Ended;
 pub use estimates::{difference_of, estimate_of};
 pub use execution::{Outputs, Progress, Threads, execute};
 pub use folder::{Earlier, ResultFolder, Shard, note_written};
 pub use heavy::{MedianOf, are_heavy, is_time};
 pub use incomplete::{Incomplete, counted, in_words, without_results};
-pub use summary::{
-    ACTIVE_CLUSTERS, ArmSummary, Comparison, PointComparison, REASSIGNMENTS, RunSummary, Summary, Traffic, is_loss,
-};
+pub use measured::{ACTIVE_CLUSTERS, Named, REASSIGNMENTS, is_loss};
+pub use summary::{ArmSummary, Comparison, PointComparison, RunSummary, Summary, Traffic};
 pub use table::{INTERVAL_SEEDS, ROUNDING, is_told_who_was_asked, number, overridden, show, show_until, table};
 pub use taken_over::{LookedAt, ROUNDS_PER_LOOK};
 pub use warnings::warnings;

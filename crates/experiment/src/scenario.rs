@@ -227,8 +227,8 @@ impl Scenario {
         let wrong = |complaint| ScenarioError::of(&self.tree, complaint);
         let check = |sections: &Sections, plan: &WorldPlan, tree: &Node| {
             effect::check(sections, tree, &*plan.task).map_err(wrong)?;
-            if sections.evaluate.clients && !plan.task.measures_clients() {
-                let task = plan.task.name();
+            if sections.evaluate.clients && !plan.task.about().measures_clients {
+                let task = plan.task.about().name;
                 let message = format!("the task ({task}) measures nothing on a client's own data; take the key out");
                 return Err(wrong(Complaint::new("evaluate.clients", message)));
             }

@@ -1,4 +1,4 @@
-//! Metrics: each is a file with its name, its better direction, and its formula.
+//! Metrics, one file each: name, direction, range, unit and formula.
 //!
 //! # Definition
 //! A metric is a [`Definition`]: a [`Measure`] and a [`Formula`]. The formula's variant names its input: sums over

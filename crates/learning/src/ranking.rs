@@ -5,8 +5,7 @@
 //! falling score. Of `N` candidates `R` are relevant; `h` of these are among the first `k`.
 //!
 //! Their metrics are files of [`metric`](crate::metric): [`AUC`] of the whole ranking, then [`HR`], [`NDCG`],
-//! [`RECALL`],
-//! [`PRECISION`] and [`f1_at`] for each cutoff `k`.
+//! [`RECALL`], [`PRECISION`] and [`f1_at`] for each cutoff `k`.
 //!
 //! Where scores are equal, the order is not defined by the model. Every metric is therefore its *expectation* over
 //! uniformly random orders of candidates with equal scores, in closed form: of `e` candidates with the same score, `r`

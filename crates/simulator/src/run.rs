@@ -6,7 +6,7 @@
 //!       └── feedback ◀── evaluate ◀── aggregate ◀── train what arrived ◀──┘
 //! ```
 //!
-//! A run has three parts. The *engine* (room `timeline`) plays jobs on the kernel and records what happens; the *server*
+//! A run has three parts. The *engine* (room `timeline`) plays jobs on the kernel and records events; the *server*
 //! (rooms `learning`, `meters`, `round`) has the global model and the measurements; the *protocol* (room `protocols`)
 //! has the policies, dispatches jobs and decides when a round ends. A room imports from those before it.
 //!

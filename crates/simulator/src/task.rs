@@ -41,45 +41,61 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A task's part of a scenario. By default nothing is declared, and nothing is learned.
-pub trait TaskSettings: std::fmt::Debug + Send + Sync {
+/// Properties of a task that follow from its keys alone. By default nothing is declared, and nothing is learned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct About {
     /// Its name in messages, which is that in scenarios.
-    fn name(&self) -> &'static str {
-        "a task of one's own"
+    pub name: &'static str,
+    /// Whether clients train, so that the scenario has to say how.
+    pub trains: bool,
+    /// Whether anything is measured on a client's own data, so that clients can be evaluated.
+    pub measures_clients: bool,
+    /// Whether an evaluation of a round costs what it would if clients made it: all with training examples download the
+    /// model, make an inference pass and answer with a number, and the next round begins when the slowest has answered.
+    pub charges_evaluation: bool,
+    /// Whether the data say how many clients there are, so that the scenario need not.
+    pub counts_clients: bool,
+    /// Whether clients have as many examples as the population declares, whatever the partition.
+    pub has_declared_sizes: bool,
+    /// Payload of a task without a model, each way.
+    pub payload_bytes: u64,
+    /// The drift of data between edge servers, if there is one.
+    pub drift: Option<Drift>,
+}
+
+impl Default for About {
+    fn default() -> Self {
+        Self {
+            name: "a task of one's own",
+            trains: false,
+            measures_clients: true,
+            charges_evaluation: false,
+            counts_clients: false,
+            has_declared_sizes: false,
+            payload_bytes: 0,
+            drift: None,
+        }
     }
+}
+
+impl About {
+    /// A task whose clients train.
+    pub fn training(name: &'static str) -> Self {
+        Self { name, trains: true, ..Self::default() }
+    }
+}
+
+/// A task's part of a scenario.
+pub trait TaskSettings: std::fmt::Debug + Send + Sync {
+    /// Properties that follow from the keys alone.
+    fn about(&self) -> About;
 
     /// The task's measures; empty if nothing is learned.
     fn measures(&self) -> Measures {
         Measures::default()
     }
 
-    /// Whether anything is measured on a client's own data, so that clients can be evaluated.
-    fn measures_clients(&self) -> bool {
-        true
-    }
-
-    /// Whether an evaluation of a round is charged as if clients made it: all with training examples download the
-    /// model, make an inference pass and answer with a number, and the next round begins when the slowest has answered.
-    fn charges_evaluation(&self) -> bool {
-        false
-    }
-
-    /// Whether clients train, so that the scenario has to say how.
-    fn trains(&self) -> bool {
-        false
-    }
-
-    /// Whether the data say how many clients there are, so that the scenario need not.
-    fn counts_clients(&self) -> bool {
-        false
-    }
-
-    /// Payload of a task without a model, each way.
-    fn payload_bytes(&self) -> u64 {
-        0
-    }
-
-    /// How training examples go to clients, for a task that trains.
+    /// How training examples go to clients, for a task whose rows are dealt.
     fn partition(&self) -> Option<&PartitionConfig> {
         None
     }
@@ -87,16 +103,6 @@ pub trait TaskSettings: std::fmt::Debug + Send + Sync {
     /// The same, to be changed.
     fn partition_mut(&mut self) -> Option<&mut PartitionConfig> {
         None
-    }
-
-    /// The drift of data between edge servers, if there is one.
-    fn drift(&self) -> Option<Drift> {
-        None
-    }
-
-    /// Whether clients have as many examples as the population declares; those of a partition may.
-    fn has_declared_sizes(&self) -> bool {
-        self.partition().is_some_and(PartitionConfig::is_declared)
     }
 
     /// Makes file names relative to `base`, the folder of the scenario, or to `data`, the folder given by the user; the
@@ -264,19 +270,16 @@ pub fn check(task: &dyn TaskSettings) -> Result<(), Complaint> {
 mod tests {
     use super::*;
 
-    /// A task is called in messages as scenarios call it.
+    /// A task is called in messages as scenarios call it, and the example of its file can be read.
     #[test]
     fn names_are_those_of_the_catalogue() {
-        let data = "data = { idx = \"folder\" }";
         for entry in CATALOGUE.entries {
-            let more = match entry.name {
-                "classification" => format!("{data}\nmodel = {{ mlp = {{ hidden = [4] }} }}"),
-                "softmax-regression" => data.to_owned(),
-                _ => String::new(),
-            };
-            let table: toml::Table = format!("[{}]\n{more}\n", entry.name).parse().unwrap();
-            let config: TaskConfig = table.try_into().unwrap();
-            assert_eq!((config.kind(), config.into_settings().name()), (entry.name, entry.name));
+            let name = entry.name;
+            let example = entry.example().unwrap_or_else(|| panic!("the file of the task {name} has no # Example"));
+            let mut scenario: toml::Table = example.parse().unwrap();
+            let section = scenario.remove("task").unwrap_or_else(|| panic!("without [task.{name}]: {example}"));
+            let config: TaskConfig = section.try_into().unwrap_or_else(|error| panic!("{error} in {example}"));
+            assert_eq!((config.kind(), config.into_settings().about().name), (name, name));
         }
     }
 }

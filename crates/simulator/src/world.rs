@@ -29,6 +29,7 @@ use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig};
+use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
@@ -209,7 +210,7 @@ impl WorldPlan {
                            judged by test data";
             warnings.push(message.to_owned());
         }
-        let task_name = self.task.name();
+        let task_name = self.task.about().name;
         let drift = self.drift(&protocol.rule, task.as_deref())?;
         Ok(World {
             streams,
@@ -219,7 +220,7 @@ impl WorldPlan {
             task_name,
             measures,
             evaluated: self.evaluated,
-            charges_evaluation: self.task.charges_evaluation(),
+            charges_evaluation: self.task.about().charges_evaluation,
             training,
             protocol,
             truth,
@@ -265,10 +266,11 @@ impl WorldPlan {
         });
         let payload_bytes = match &material {
             Some(material) => material.whole_bytes(),
-            None => self.task.payload_bytes(),
+            None => self.task.about().payload_bytes,
         };
         let work = |data_sizes| Work { data_sizes, training: &self.training, payload_bytes };
-        let is_declared = self.task.has_declared_sizes();
+        let by_partition = self.task.partition().is_some_and(PartitionConfig::is_declared);
+        let is_declared = by_partition || self.task.about().has_declared_sizes;
         let (population, task) = match material {
             None => (plan.build(&work(None), &streams)?, None),
             Some(material) => {

@@ -14,8 +14,8 @@ use fedgenie::recorder::RunFileOptions;
 use fedgenie::rng::{StreamRng, Streams};
 use fedgenie::state::Stateful;
 use fedgenie::task::{
-    Ask, Context, DataCache, DealtData, Description, Job, Material, On, PrivateView, Task, TaskError, TaskSettings,
-    Worker,
+    About, Ask, Context, DataCache, DealtData, Description, Job, Material, On, PrivateView, Task, TaskError,
+    TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
 use std::sync::{Arc, Mutex};
@@ -98,12 +98,12 @@ pub struct Settings {
 }
 
 impl TaskSettings for Settings {
-    fn measures(&self) -> Measures {
-        Measures { of_data: vec![Measure::loss("loss")], ..Measures::default() }
+    fn about(&self) -> About {
+        About { trains: true, ..About::default() }
     }
 
-    fn trains(&self) -> bool {
-        true
+    fn measures(&self) -> Measures {
+        Measures { of_data: vec![Measure::loss("loss")], ..Measures::default() }
     }
 
     fn check(&self) -> Result<(), Complaint> {

@@ -25,7 +25,7 @@ use fedgenie::run::{Run, RunError};
 use fedgenie::scenario::tree;
 use fedgenie::state::{State, Stateful};
 use fedgenie::task::{
-    Ask, Context, DataCache, Description, Job, Material, PrivateView, Task, TaskError, TaskSettings, Worker,
+    About, Ask, Context, DataCache, Description, Job, Material, PrivateView, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::time::Span;
 use fedgenie::trainer::LocalTraining;
@@ -103,12 +103,12 @@ impl Task for Steps {
 struct Settings;
 
 impl TaskSettings for Settings {
-    fn measures(&self) -> Measures {
-        Measures { of_data: vec![Measure::loss("distance")], ..Measures::default() }
+    fn about(&self) -> About {
+        About { trains: true, ..About::default() }
     }
 
-    fn trains(&self) -> bool {
-        true
+    fn measures(&self) -> Measures {
+        Measures { of_data: vec![Measure::loss("distance")], ..Measures::default() }
     }
 
     fn check(&self) -> Result<(), Complaint> {

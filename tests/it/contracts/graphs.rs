@@ -11,7 +11,7 @@ use fedgenie::policy::{Feedback, Policy, PolicyRng, Selection, SelectionRequest,
 use fedgenie::rng::Streams;
 use fedgenie::state::Stateful;
 use fedgenie::task::{
-    Ask, Context, DataCache, Description, Job, Material, On, PrivateView, Task, TaskError, TaskSettings, Worker,
+    About, Ask, Context, DataCache, Description, Job, Material, On, PrivateView, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
 
@@ -91,12 +91,12 @@ impl Task for Graphs {
 struct Settings;
 
 impl TaskSettings for Settings {
-    fn measures(&self) -> Measures {
-        Measures { of_data: vec![Measure::error("rmse")], ..Measures::default() }
+    fn about(&self) -> About {
+        About { trains: true, ..About::default() }
     }
 
-    fn trains(&self) -> bool {
-        true
+    fn measures(&self) -> Measures {
+        Measures { of_data: vec![Measure::error("rmse")], ..Measures::default() }
     }
 
     fn check(&self) -> Result<(), Complaint> {

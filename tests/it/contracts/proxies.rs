@@ -11,7 +11,7 @@ use fedgenie::policy::{Feedback, Policy, PolicyRng, Probe, Selection, SelectionR
 use fedgenie::rng::{StreamRng, Streams};
 use fedgenie::state::Stateful;
 use fedgenie::task::{
-    Ask, Context, DataCache, Description, Job, JobKey, Material, ModelState, On, PartialTransfer, PrivateState,
+    About, Ask, Context, DataCache, Description, Job, JobKey, Material, ModelState, On, PartialTransfer, PrivateState,
     PrivateView, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
@@ -146,13 +146,13 @@ impl Probes for Rows {
 struct Settings;
 
 impl TaskSettings for Settings {
+    fn about(&self) -> About {
+        About { trains: true, ..About::default() }
+    }
+
     fn measures(&self) -> Measures {
         let (of_data, of_model) = (vec![Measure::loss("loss")], vec![Measure::error("item_staleness")]);
         Measures { of_data, of_model, ..Measures::default() }
-    }
-
-    fn trains(&self) -> bool {
-        true
     }
 
     fn check(&self) -> Result<(), Complaint> {

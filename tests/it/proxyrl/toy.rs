@@ -9,8 +9,8 @@ use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::Tensor;
 use fedgenie::rng::Streams;
 use fedgenie::task::{
-    Ask, Context, DataCache, Description, Job, JobKey, Losses, Material, ModelState, On, PartialTransfer, PrivateState,
-    PrivateView, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
+    About, Ask, Context, DataCache, Description, Job, JobKey, Losses, Material, ModelState, On, PartialTransfer,
+    PrivateState, PrivateView, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
 use std::sync::Arc;
@@ -167,13 +167,13 @@ impl Probes for Items {
 }
 
 impl TaskSettings for Toy {
+    fn about(&self) -> About {
+        About { trains: true, ..About::default() }
+    }
+
     fn measures(&self) -> Measures {
         let of_model = vec![Measure::error("item_staleness"), Measure::error("table_sum")];
         Measures { of_data: vec![Measure::share("hr_20")], of_model, has_valid: true, main: 0 }
-    }
-
-    fn trains(&self) -> bool {
-        true
     }
 
     fn check(&self) -> Result<(), Complaint> {

@@ -1,6 +1,7 @@
 //! The end of a run, and the results of its evaluated rounds: the best of each metric, and metrics within given
 //! traffic.
 
+use super::measured::{Named, by_name};
 use fedgenie_core::metric::{Better, Metric, MetricId};
 use fedgenie_core::state::{State, Stateful};
 use serde::{Deserialize, Serialize};
@@ -22,14 +23,6 @@ pub enum Ended {
     Traffic,
     /// A budget that pays for no further round.
     Budget,
-}
-
-/// Metrics by name.
-pub type Named = BTreeMap<String, f64>;
-
-/// Metrics by their names.
-pub(super) fn by_name(metrics: impl IntoIterator<Item = (MetricId, f64)>) -> Named {
-    metrics.into_iter().map(|(id, value)| (id.to_string(), value)).collect()
 }
 
 /// Results of evaluated rounds.

@@ -73,7 +73,7 @@ impl KeptRuns<'_> {
         let files = file.files().unwrap_or_default();
         let has = |wanted: &&&str| files.contains_key(**wanted);
         // A run without training has no model.
-        let trains = self.experiment.points[run.point].1.plan_of(run.arm).task.trains();
+        let trains = self.experiment.points[run.point].1.plan_of(run.arm).task.about().trains;
         let is_made = |wanted: &&&str| trains || **wanted != MODEL_FILE;
         match self.wanted.iter().filter(is_made).find(|wanted| !has(wanted)) {
             Some(wanted) => Some(format!("it was made without {wanted}")),

@@ -2,11 +2,10 @@
 
 use super::artefacts::{MEMORY_FILE, POLICY_FILES};
 use super::checkpoint::Checkpoints;
-use super::ended::by_name;
 use super::execution::Threads;
 use super::last::LastRounds;
+use super::measured::{by_name, cluster_numbers};
 use super::refine::Refine;
-use super::summary::cluster_numbers;
 use super::warnings::of_run;
 use super::{Curve, CurvePoint, Ended, Experiment, RunId, RunSummary, Watch, files};
 use crate::error::Error;

@@ -7,19 +7,19 @@ pub use points::PointComparison;
 pub(super) use read::read_metrics;
 
 use super::asked::Asked;
-use super::ended::{Ended, Named, by_name};
+use super::ended::Ended;
 use super::estimates::{Horizons, differences, estimates, median_differences, medians_of, untils};
 use super::heavy::MedianOf;
+use super::measured::{Named, by_name, cluster_numbers};
 use super::until::{BySeed, Until};
 use super::watch::{CONVERGENCE, Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Incomplete, Reached, RunId};
 use crate::scenario::{Point, Sweep};
 use fedgenie_core::math::statistics::Estimate;
-use fedgenie_core::metric::{Metric, MetricId, Place};
+use fedgenie_core::metric::Metric;
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
-use fedgenie_learning::metric::loss::LOSS;
 use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
 use fedgenie_simulator::run::{Run, RunError};
 use read::{asked, read_at_bytes, read_references};
@@ -333,24 +333,6 @@ impl RunSummary {
         }
         numbers
     }
-}
-
-/// Whether a metric of a result folder is of the loss that training lowers.
-pub fn is_loss(id: MetricId) -> bool {
-    id.measure == LOSS.measure.name
-}
-
-/// Number of clusters with at least one edge server.
-pub const ACTIVE_CLUSTERS: &str = "active_clusters";
-/// Number of reassignments of edge servers so far.
-pub const REASSIGNMENTS: &str = "reassignments";
-
-/// Numbers of the clusters after a run's last round, where there are cluster models.
-pub(super) fn cluster_numbers(run: &Run<'_>) -> impl Iterator<Item = (MetricId, f64)> {
-    let numbers = run
-        .clusters()
-        .map(|clusters| [(ACTIVE_CLUSTERS, clusters.active() as f64), (REASSIGNMENTS, clusters.reassignments as f64)]);
-    numbers.into_iter().flatten().map(|(name, value)| (MetricId::new(Place::Model, name), value))
 }
 
 /// A policy at a point, over its seeds.

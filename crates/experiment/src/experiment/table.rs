@@ -242,17 +242,21 @@ fn limits_traffic(summary: &Summary) -> bool {
 /// where no policy is better, even at its best.
 fn references(summary: &Summary, metrics: &[Metric]) -> Vec<(String, String)> {
     let Some(first) = summary.runs.first() else { return Vec::new() };
-    let runs = || summary.runs.iter().filter(|run| run.arm == first.arm && run.point == first.point);
     let words = |name: &String| {
         let of = |metric: &Metric| {
-            let values: Vec<f64> =
-                runs().filter_map(|run| run.reference.get(name)?.get(&metric.id.to_string()).copied()).collect();
-            let found = estimate(&values)?;
-            let key = format!("best.{}", metric.id);
-            let arms = summary.arms.iter().filter(|arm| arm.point == first.point);
-            let mut best = arms.filter_map(|arm| Some(arm.values.get(&key)?.mean));
-            let is_best = best.clone().next().is_some()
-                && best.all(|best| metric.better.quality(found.mean) > metric.better.quality(best));
+            let id = metric.id.to_string();
+            let at = |point: usize| {
+                let runs = summary.runs.iter().filter(|run| run.arm == first.arm && run.point == point);
+                let value = |run: &RunSummary| run.reference.get(name)?.get(&id).copied();
+                estimate(&runs.filter_map(value).collect::<Vec<f64>>())
+            };
+            let found = at(first.point)?;
+            let key = format!("best.{id}");
+            let mut best = summary.arms.iter().filter_map(|arm| Some((arm.point, arm.values.get(&key)?.mean)));
+            let is_worse = |(point, best): (usize, f64)| {
+                at(point).is_some_and(|found| metric.better.quality(found.mean) > metric.better.quality(best))
+            };
+            let is_best = best.clone().next().is_some() && best.all(is_worse);
             let beaten = if is_best { ", better than every policy at its best" } else { "" };
             Some(format!("{} {}{beaten}", metric.id.words(), show(&found)))
         };

@@ -4,7 +4,8 @@ mod converged;
 
 pub use converged::{CONVERGENCE, Converged};
 
-use super::ended::{Ended, Evaluated, Named};
+use super::ended::{Ended, Evaluated};
+use super::measured::Named;
 use crate::scenario::{PlateauConfig, Sections, StopConfig, TargetConfig};
 use converged::Convergence;
 use fedgenie_core::id::Round;

@@ -33,14 +33,14 @@ fn counts(key: &str, sections: &Sections) -> bool {
 
 /// Whether a task learns nothing: a program's task may replace the scenario's.
 fn is_nothing(task: &dyn TaskSettings) -> bool {
-    task.name() == Nothing::default().name()
+    task.about().name == Nothing::default().about().name
 }
 
 /// Refuses the first key of `[training]` that has no effect, and an optimizer that a task lacks. `tree` is the source
 /// of the sections.
 pub(super) fn check(sections: &Sections, tree: &Node, task: &dyn TaskSettings) -> Result<(), Complaint> {
     let Some(training) = &sections.training else { return Ok(()) };
-    if task.trains() && training.optimizer.is_none() {
+    if task.about().trains && training.optimizer.is_none() {
         return Err(Complaint::new("training", MISSING_OPTIMIZER));
     }
     if !is_nothing(task) {

@@ -50,7 +50,7 @@ impl Part {
             sections.check_metrics(&sections.task.as_settings().measures()).map_err(wrong)?;
         }
         // If the data say how many clients there are, the rest is checked when they are read.
-        if sections.population.clients.is_some() || !sections.task.as_settings().counts_clients() {
+        if sections.population.clients.is_some() || !sections.task.as_settings().about().counts_clients {
             let clients = sections.population.client_count().map_err(wrong)?;
             let (protocol, kind) = (&sections.protocol, sections.protocol.kind());
             protocol.rule(clients).map_err(|complaint| wrong(complaint.below(kind).below("protocol")))?;

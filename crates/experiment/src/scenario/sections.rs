@@ -426,14 +426,14 @@ impl Sections {
 
     fn check_training(&self) -> Result<(), Complaint> {
         let Some(training) = &self.training else {
-            if self.task.as_settings().trains() {
+            if self.task.as_settings().about().trains {
                 let message = "is missing, and this task trains; write for example [training] and below it batch = 32 \
                                and optimizer = { sgd = { lr = 0.01 } }";
                 return complain("training", message);
             }
             return Ok(());
         };
-        if self.task.as_settings().trains() && training.optimizer.is_none() {
+        if self.task.as_settings().about().trains && training.optimizer.is_none() {
             return complain("training", MISSING_OPTIMIZER);
         }
         if !(training.inference_share.is_finite() && training.inference_share >= 0.0) {

@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! Of one user: `2·precision·recall / (precision + recall) = 2h / (k + R)`: `h` of the `R` relevant candidates are
-//! among the first `k`; 0 where `h = 0`. The metric is the mean over
-//! the users with a relevant and an irrelevant candidate, in expectation over the order of equal scores, see `ranking`.
+//! among the first `k`; 0 where `h = 0`. The metric is the mean over the users with a relevant and an irrelevant
+//! candidate, in expectation over the order of equal scores, see `ranking`.
 
 use super::{Definition, Formula};
 use fedgenie_core::metric::Measure;

@@ -4,7 +4,7 @@
 //! `validation` sets a share of the training rows aside before the rest goes to clients: see
 //! [`fedgenie_learning::data::validation`]. `metrics` adds metrics behind those that are always measured.
 
-use super::{DataCache, Drift, Material, TaskError, TaskSettings, check_parameters};
+use super::{About, DataCache, Drift, Material, TaskError, TaskSettings, check_parameters};
 use crate::clusters::ClusterModel;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
@@ -109,16 +109,12 @@ pub trait LabelledSettings: std::fmt::Debug + Send + Sync {
 }
 
 impl<T: LabelledSettings> TaskSettings for T {
-    fn name(&self) -> &'static str {
-        T::NAME
+    fn about(&self) -> About {
+        About { drift: self.keys().drift, ..About::training(T::NAME) }
     }
 
     fn measures(&self) -> Measures {
         Labelled::measures(T::CLASSIFIES, &self.metrics().unwrap_or_default(), self.keys().validation > 0.0)
-    }
-
-    fn trains(&self) -> bool {
-        true
     }
 
     fn check(&self) -> Result<(), Complaint> {
@@ -136,10 +132,6 @@ impl<T: LabelledSettings> TaskSettings for T {
             Some(Drift { round: 0, .. }) => Err(Complaint::new("drift.round", "found 0; rounds are numbered from 1")),
             _ => Ok(()),
         }
-    }
-
-    fn drift(&self) -> Option<Drift> {
-        self.keys().drift
     }
 
     fn partition(&self) -> Option<&PartitionConfig> {

@@ -13,7 +13,7 @@
 //! payload = "1 MB"
 //! ```
 
-use super::TaskSettings;
+use super::{About, TaskSettings};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::limits::PAYLOAD_BYTES;
 use fedgenie_core::units::{Amount, Bytes};
@@ -34,12 +34,8 @@ const fn nothing() -> Amount<Bytes> {
 }
 
 impl TaskSettings for Config {
-    fn name(&self) -> &'static str {
-        "none"
-    }
-
-    fn payload_bytes(&self) -> u64 {
-        self.payload.0 as u64
+    fn about(&self) -> About {
+        About { name: "none", payload_bytes: self.payload.0 as u64, ..About::default() }
     }
 
     fn check(&self) -> Result<(), Complaint> {

@@ -67,7 +67,7 @@
 //! optimizer = { sgd = { lr = 0.01 } }
 //! ```
 
-use super::{DataCache, Material, Task, TaskError, TaskSettings, check_parameters};
+use super::{About, DataCache, Material, Task, TaskError, TaskSettings, check_parameters};
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::metric::Measures;
@@ -349,8 +349,8 @@ impl Config {
 }
 
 impl TaskSettings for Config {
-    fn name(&self) -> &'static str {
-        "rating-graph"
+    fn about(&self) -> About {
+        About::training("rating-graph")
     }
 
     fn measures(&self) -> Measures {
@@ -359,10 +359,6 @@ impl TaskSettings for Config {
             SplitConfig::File | SplitConfig::LeaveOneOut => true,
             SplitConfig::Random { valid, .. } | SplitConfig::PerUser { valid, .. } => valid > 0.0,
         })
-    }
-
-    fn trains(&self) -> bool {
-        true
     }
 
     fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {

@@ -1,15 +1,9 @@
 //! Recommendation: models of ratings, judged by where test items stand in a ranking.
 //!
 //! # Definition
-//! | model | definition | traffic |
-//! |---|---|---|
-//! | `mf` | a user's score of an item is the product of two rows; Bayesian personalised ranking on triplets of a user, an item that the user rated, and one that the user is not known to have rated | `items.weight`, of which an update has the rows that the job moved; rows of users stay with clients |
-//! | `ncf` | the score is a small network's answer to both rows, its loss that of `mf` | as `mf`, and the network's weights |
-//! | `proxy-ncf` | beside it a second network of the same shape, the proxy, which learns to predict the losses of the first | as `ncf`, for both networks |
-//! | `pfedrec` | a user's row is a private score function; a step moves it before it moves the rows of items | as `mf` |
-//! | `fedpergnn` | a user is seen as the own row plus the sum of the rows of the `n` items that the user rated, over `√n` | as `mf` |
-//! | `gpfedrec` | the score is the answer of a network that each client keeps; the server makes for each participant the mean of the tables whose changes are most like its own, and pulls its next job there | as `mf` |
-//! | `dmrl` | embeddings of users and items, text and images, joined by attention; a margin between positives and negatives | all tensors, whole, both ways |
+//! `model` names a recommender; `fedgenie list` has them all, `fedgenie describe recommender/ncf` defines one. But for
+//! `dmrl`, rows of items travel, and those of users stay with clients: an update has the rows of `items.weight` that
+//! the job moved, and the weights of networks that travel.
 //!
 //! Metrics, on test and validation data: `auc`, and for each cutoff `k` `hr_k`, `ndcg_k`, `recall_k`, `precision_k`,
 //! `f1_k`: means over the users with a relevant and an irrelevant candidate. Candidates are all items but those of
@@ -41,56 +35,30 @@
 //! | `transfer` | the item table travels: `{ down = "table", up = "rows" }`; each way `"table"`, or only the job's `"rows"` with their ids |
 //! | `triplets` | CSV with the columns `user`, `positive`, `negative`, instead of drawing negatives; lines whose positive is for validation are the pairs of the utility `influence`; with `dmrl`, an example with `K` negatives is `K` lines of the same user and positive, one after the other |
 //! | `missing_triplets` | ratings for training without a triplet, and those for validation if the table has any of these: `"refuse"`, an error that names the first, or `"skip"`, which leaves them out and counts them in a warning |
-//! | `model` | `{ mf = { dimensions = 32, deviation = 0.1 } }`, the latter that of the numbers of first rows; `{ ncf = { dimensions = 32, hidden = 32 } }`; `{ proxy-ncf = { dimensions = 32, hidden = 32, proxy = "pairwise" } }`; `{ pfedrec = { dimensions = 32 } }`; `{ fedpergnn = { dimensions = 32 } }`; `{ gpfedrec = { dimensions = 32, hidden = 32, reg = 1.0 } }`, the latter the weight of the pull; or `{ dmrl = { .. } }`, below |
+//! | `model` | a recommender with its parameters: `{ mf = { dimensions = 32 } }`, the default; `"ncf"`; `{ dmrl = { .. } }` |
 //! | `staleness_window` | `T` of `item_staleness`, 100 |
 //! | `charge_evaluation` | `true`: each evaluation has every client with training data download the model and pass over its data; the server waits for the slowest |
-//! | `start` | safetensors file with the model's tensors, beside the scenario: `items.weight` and `users.weight`, `ncf.0.weight`, `ncf.0.bias`, `ncf.2.weight`, `ncf.2.bias`, the same of `proxy`, and those of `dmrl` |
+//! | `start` | safetensors file with the recommender's tensors, beside the scenario |
 //!
-//! `proxy = "pairwise"`: the proxy `p` predicts `−ln σ(p(u, v) − p(u, j))`; `"positive"`: `p(u, v)`. Networks are
-//! defined in `crates/learning/src/ncf.rs`, `gpfedrec` in `crates/learning/src/task/recommendation/guided.rs`. But for
-//! `mf`, first numbers are uniform in `±√(6/(n + m))` of a table of n × m (Xavier).
-//!
-//! Not with `dmrl`: `updated_items`, `transfer`. There `clip` of `[training]` is for the norm of the slopes of all rows
-//! that a step moves, of users and items together, and of networks; `proximal` pulls these rows towards their values
-//! before the job: items' rows as they were sent, users' rows as the client kept them.
-//!
-//! `[task.recommendation.model.dmrl]`:
-//!
-//! | key | meaning |
-//! |---|---|
-//! | `text`, `image` | features of items, each a CSV table (header; the item's id, then numbers) or an `.npy` array (item × feature, rows by ascending id), found as data are; synthetic data may have their own; a channel without features is left out |
-//! | `dim` (64), `factors` (4) | length of an embedding, and the number of blocks that it is cut into |
-//! | `hidden` (128), `attention_hidden` (16) | hidden numbers of the two layers over features, and of the attention |
-//! | `dropout` (0.1) | share of hidden numbers of features that are dropped in training |
-//! | `negatives` (4), `margin` (1.0) | of an example; by how much a positive is to score above each |
-//! | `disentangle` (0.01) | weight of the mean distance correlation between factors |
-//!
-//! Its loss, attention and distance correlation are defined in `crates/learning/src/dmrl.rs`; its tensors are
-//! `users.weight`, `items.weight`, `text.0.weight`, `text.0.bias`, `text.2.weight`, `text.2.bias`, the same of `image`,
-//! `attention.0.weight`, `attention.0.bias`, `attention.2.weight`, `attention.2.bias`.
+//! `updated_items` and `transfer` are not for `dmrl`. With rows, `clip` of `[training]` is for the norm of the slopes of
+//! all rows that a step moves, of users and items together, and of networks; `proximal` pulls these rows towards their
+//! values before the job: items' rows as they were sent, users' rows as the client kept them.
 //!
 //! # Source
-//! S. Rendle et al., "BPR: Bayesian personalized ranking from implicit feedback", UAI 2009; J. Liu, M. Goudarzi, A. N.
-//! Toosi, "An ML-driven participant selection technique for federated recommendation system in edge-cloud computing",
-//! 2025, (1)–(8), for `dmrl`; ProxyRL-FRS, (7)–(15), for `ncf` and `proxy-ncf`; C. Zhang et al., "Dual personalization
-//! on federated recommendation", IJCAI 2023, for `pfedrec`; C. Wu et al., "A federated graph neural network framework
-//! for privacy-preserving personalization", Nature Communications 13, 2022, for `fedpergnn`; C. Zhang et al., "GPFedRec:
-//! Graph-guided personalization for federated recommendation", KDD 2024, for `gpfedrec`; those of the data sets.
+//! Those of the recommenders and of the data sets.
 //!
 //! # Cost
 //! A round of evaluation takes users × items × dimensions operations, and never users × items of memory.
 //!
 //! # Determinism
-//! First rows: streams (model-init, 0, 0) and (model-init, user, 1); networks (model-init, 0, 2) and, the proxy,
-//! (model-init, 0, 3); `dmrl`: (model-init, 0, 0). A job: streams
-//! (batch-order, client, job) and (training-noise, client, job). The bytes of `mf` follow from the same draws.
+//! First rows and weights: streams (model-init, ..) of the recommender. A job: streams (batch-order, client, job) and
+//! (training-noise, client, job).
 //!
 //! # Example
 //! ```toml
 //! [task.recommendation]
 //! data = "ml-100k"
 //! model = { mf = { dimensions = 32 } }
-//! # model = { dmrl = { text = "ml-side/ml-100k_plot_tfidf_svd64.csv.gz" } }
 //! ```
 
 mod given;
@@ -98,7 +66,7 @@ mod given;
 pub use fedgenie_learning::task::recommendation::recommenders::CATALOGUE as MODELS;
 pub use given::MissingTriplets;
 
-use super::{DataCache, Material, Task, TaskError, TaskSettings};
+use super::{About, DataCache, Material, Task, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
@@ -285,7 +253,7 @@ impl Config {
 
     /// Refuses keys about rows of a table for a model whose tensors all travel whole.
     fn check_rows(&self) -> Result<(), Complaint> {
-        if !self.model.as_settings().is_whole() {
+        if self.model.as_settings().rows().is_some() {
             return Ok(());
         }
         let kind = self.model.kind();
@@ -303,8 +271,12 @@ impl Config {
 }
 
 impl TaskSettings for Config {
-    fn name(&self) -> &'static str {
-        "recommendation"
+    fn about(&self) -> About {
+        About {
+            charges_evaluation: self.charge_evaluation,
+            counts_clients: self.partition.is_by_user(),
+            ..About::training("recommendation")
+        }
     }
 
     fn measures(&self) -> Measures {
@@ -315,18 +287,6 @@ impl TaskSettings for Config {
         };
         let model = self.model.as_settings();
         model.measures(&self.settings(), &self.quality, has_valid).unwrap_or_default()
-    }
-
-    fn trains(&self) -> bool {
-        true
-    }
-
-    fn charges_evaluation(&self) -> bool {
-        self.charge_evaluation
-    }
-
-    fn counts_clients(&self) -> bool {
-        self.partition.is_by_user()
     }
 
     fn partition(&self) -> Option<&PartitionConfig> {

@@ -49,7 +49,7 @@ mod tables;
 
 pub use course::Scripted;
 
-use super::{DataCache, Material, Outline, TaskError, TaskSettings};
+use super::{About, DataCache, Material, Outline, TaskError, TaskSettings};
 use crate::population::trace::Memo;
 use course::{Lines, Undealt};
 use fedgenie_core::config::{Complaint, check};
@@ -193,8 +193,8 @@ impl Config {
 }
 
 impl TaskSettings for Config {
-    fn name(&self) -> &'static str {
-        "scripted"
+    fn about(&self) -> About {
+        About { name: "scripted", measures_clients: false, has_declared_sizes: true, ..About::default() }
     }
 
     fn measures(&self) -> Measures {
@@ -202,14 +202,6 @@ impl TaskSettings for Config {
         let known = metric::named(name).map_or(Measure::share("").named(name), |known| known.measure);
         let measure = Measure { better: self.better, ..known }.within(f64::NEG_INFINITY, f64::INFINITY);
         Measures { of_data: vec![measure], ..Measures::default() }
-    }
-
-    fn measures_clients(&self) -> bool {
-        false
-    }
-
-    fn has_declared_sizes(&self) -> bool {
-        true
     }
 
     fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {

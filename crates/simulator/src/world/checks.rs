@@ -34,7 +34,7 @@ impl WorldPlan {
             has_edges,
             has_clusters: self.clusters.is_some(),
             weighs_age,
-            task: self.task.name(),
+            task: self.task.about().name,
             has_model: task.is_some_and(|task| !task.layout().is_empty()),
             has_gradient: task.and_then(Task::losses).is_some_and(Losses::has_gradient),
             has_own_combination: task.is_some_and(|task| task.combination().is_some()),
@@ -44,7 +44,7 @@ impl WorldPlan {
 
     /// Checks that the task has the losses that rule and regret of clusters compare.
     pub(super) fn check_losses(&self, clusters: &Clusters, task: Option<&dyn Task>) -> Result<(), WorldError> {
-        let is_measured = self.task.trains() && self.task.measures().loss().is_some();
+        let is_measured = self.task.about().trains && self.task.measures().loss().is_some();
         let has_losses = script(task).is_some() || task.is_some() && is_measured;
         let path = match (clusters.needs_losses(), self.assignment_regret) {
             _ if has_losses => return Ok(()),
@@ -52,7 +52,7 @@ impl WorldPlan {
             (false, true) => "regret.assignment".to_owned(),
             (false, false) => return Ok(()),
         };
-        let task = self.task.name();
+        let task = self.task.about().name;
         let message = format!(
             "compares losses of the models of clusters, and the task ({task}) has none; take a task that trains and \
              measures a loss, or give losses of [task.scripted]"
@@ -96,7 +96,7 @@ impl WorldPlan {
         if task.layout().is_empty() || task.layout().has_clusters() {
             return Ok(None);
         }
-        let name = self.task.name();
+        let name = self.task.about().name;
         match clusters.model {
             None => Ok(Some(format!("the task ({name}) has no networks of clusters: all clusters learn one model"))),
             Some(ClusterModel::Additive) => {
@@ -134,7 +134,7 @@ impl WorldPlan {
         if task.is_some_and(is_known) {
             return Ok(());
         }
-        let task = self.task.name();
+        let task = self.task.about().name;
         let message = format!(
             "influence needs the slope of the loss on validation data, which the task ({task}) does not know, or has \
              no such data for; take a metric: {{ aggregate = {{ test_auc = 1.0 }} }}"
@@ -145,7 +145,7 @@ impl WorldPlan {
     /// Checks that charged evaluations come at ends of rounds, and under no budget.
     pub(super) fn check_charge(&self, rule: &Rule) -> Result<(), WorldError> {
         let message = match rule {
-            _ if !self.task.charges_evaluation() => return Ok(()),
+            _ if !self.task.about().charges_evaluation => return Ok(()),
             Rule::Buffered(_) | Rule::Hierarchical(_) => {
                 "evaluations of all clients are charged between rounds of one server; take another protocol, or write \
                  false"
@@ -164,7 +164,7 @@ impl WorldPlan {
         if self.training.noise.is_none() || task.is_some_and(|task| task.describe().has_noise) {
             return Ok(());
         }
-        let task = self.task.name();
+        let task = self.task.about().name;
         let message = format!(
             "the clients of the task ({task}) add no noise to their updates; take [privacy] out, or write sigma = 0"
         );

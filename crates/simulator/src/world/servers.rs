@@ -39,8 +39,8 @@ impl WorldPlan {
     /// # Errors
     /// If there are no edge servers, or they have different numbers of clients.
     pub(super) fn drift(&self, rule: &Rule, task: Option<&dyn Task>) -> Result<Option<Moved>, WorldError> {
-        let Some(drift) = self.task.drift() else { return Ok(None) };
-        let path = format!("task.{}.drift", self.task.name());
+        let Some(drift) = self.task.about().drift else { return Ok(None) };
+        let path = format!("task.{}.drift", self.task.about().name);
         let Rule::Hierarchical(rule) = rule else {
             let message = "moves data between edge servers; take it out, or take [protocol.hierarchical]";
             return Err(WorldError::scenario(&path, message));

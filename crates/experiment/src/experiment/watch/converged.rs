@@ -1,7 +1,7 @@
 //! Convergence: the first round at whose end a metric had not improved for a number of evaluations. It is noted, and
 //! the run goes on.
 
-use super::super::ended::{Named, by_name};
+use super::super::measured::{Named, by_name};
 use super::super::summary::read_metrics;
 use super::Plateau;
 use crate::scenario::PlateauConfig;

@@ -71,8 +71,10 @@ pub trait RecommenderSettings: Debug + Send + Sync {
     /// A complaint with a path below the recommender's table.
     fn check(&self) -> Result<(), Complaint>;
 
-    /// Whether every job moves and sends all tensors, so that a scenario cannot choose rows of items.
-    fn is_whole(&self) -> bool;
+    /// Its model of rows; none where every job moves and sends all tensors, so that a scenario cannot choose rows.
+    fn rows(&self) -> Option<Arc<dyn RowRecommender>> {
+        None
+    }
 
     /// The measures; `quality` names the one by which models are compared. `None` if there is no such measure.
     fn measures(&self, settings: &Settings, quality: &str, has_valid: bool) -> Option<Measures>;
@@ -197,8 +199,8 @@ impl<T: RowRecommender + Clone + 'static> RecommenderSettings for T {
         RowRecommender::check(self)
     }
 
-    fn is_whole(&self) -> bool {
-        false
+    fn rows(&self) -> Option<Arc<dyn RowRecommender>> {
+        Some(Arc::new(self.clone()))
     }
 
     fn measures(&self, settings: &Settings, quality: &str, has_valid: bool) -> Option<Measures> {

@@ -55,8 +55,7 @@ impl<'w> Buffered<'w> {
 
     /// Between rounds; jobs and a question may be under way.
     pub fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { rule: _, selector, at_work, numbers, buffer, without_update, choice: _, is_out, jobs: _, hindsight } =
-            self;
+        let Self { rule: _, selector, at_work, numbers, buffer, without_update, is_out, hindsight, .. } = self;
         assert!(buffer.is_empty(), "a round has settled its updates");
         state.field(selector);
         state.field(at_work);

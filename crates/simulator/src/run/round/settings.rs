@@ -7,7 +7,7 @@ use crate::run::meters::Evaluations;
 #[derive(Clone, Debug, Default)]
 pub struct RunSettings {
     /// When the global model is evaluated; where its `end` does not say which round is the last, it is by
-    /// [`Run::finish`].
+    /// [`Run::finish`](crate::run::Run::finish).
     pub evaluate: Evaluations,
     /// Rounds between recorded rounds.
     pub record_every: u32,

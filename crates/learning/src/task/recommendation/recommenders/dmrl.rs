@@ -13,8 +13,21 @@
 //!
 //! # Inputs
 //! Ratings; features of items from `text` and `image`: a CSV table with a header, plain or gzip, the item's id in the
-//! first column and a number in each other, or an `.npy` array whose rows are items by ascending id. Synthetic ratings
-//! have features of their own. Items without features have zeros and are counted; a mode without features is left out.
+//! first column and a number in each other, or an `.npy` array whose rows are items by ascending id, found as data are.
+//! Synthetic ratings have features of their own. Items without features have zeros and are counted; a mode without
+//! features is left out.
+//!
+//! | key | meaning |
+//! |---|---|
+//! | `dim` (64), `factors` (4) | length of an embedding, and the number of blocks that it is cut into |
+//! | `hidden` (128), `attention_hidden` (16) | hidden numbers of the two layers over features, and of the attention |
+//! | `dropout` (0.1) | share of hidden numbers of features that are dropped in training |
+//! | `negatives` (4), `margin` (1.0) | of an example; by how much a positive is to score above each |
+//! | `disentangle` (0.01) | weight of the mean distance correlation between factors |
+//!
+//! Tensors: `users.weight`, `items.weight`, `text.0.weight`, `text.0.bias`, `text.2.weight`, `text.2.bias`, the same of
+//! `image`, `attention.0.weight`, `attention.0.bias`, `attention.2.weight`, `attention.2.bias`. Loss, attention and
+//! distance correlation are defined in `crates/learning/src/dmrl.rs`.
 //!
 //! # Source
 //! Equations (1)–(8) of J. Liu, M. Goudarzi, A. N. Toosi, "An ML-driven participant selection technique for federated
@@ -134,10 +147,6 @@ impl RecommenderSettings for Config {
         let most = f64::from(f32::MAX);
         check("margin", margin, f64::from(f32::MIN_POSITIVE)..=most, "a positive number of single precision")?;
         check("disentangle", disentangle, 0.0..=most, "0 or a positive number of single precision").map(|_| ())
-    }
-
-    fn is_whole(&self) -> bool {
-        true
     }
 
     fn measures(&self, settings: &Settings, quality: &str, has_valid: bool) -> Option<Measures> {
