@@ -174,6 +174,8 @@ fn refused(error: impl Debug, text: &str) -> ! {
 pub fn assert_kept(text: &str) -> usize {
     let root = tree::parse(Path::new(SCENARIO), text).unwrap_or_else(|error| refused(error, text));
     let experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap_or_else(|error| refused(error, text));
+    let called = experiment.first().plan.task.about().name;
+    assert!(text.contains(&format!("[task.{called}]\n")), "`about` gives the task another name, {called:?}:\n{text}");
     // Policies without settings of their own meet the same world.
     let world = experiment.world(0, 1, &DataCache::default()).unwrap_or_else(|error| refused(error, text));
     let mut played = 0;

@@ -265,21 +265,3 @@ pub fn check(task: &dyn TaskSettings) -> Result<(), Complaint> {
     task.check()?;
     task.partition().map_or(Ok(()), |partition| partition.check().map_err(|complaint| complaint.below("partition")))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A task is called in messages as scenarios call it, and the example of its file can be read.
-    #[test]
-    fn names_are_those_of_the_catalogue() {
-        for entry in CATALOGUE.entries {
-            let name = entry.name;
-            let example = entry.example().unwrap_or_else(|| panic!("the file of the task {name} has no # Example"));
-            let mut scenario: toml::Table = example.parse().unwrap();
-            let section = scenario.remove("task").unwrap_or_else(|| panic!("without [task.{name}]: {example}"));
-            let config: TaskConfig = section.try_into().unwrap_or_else(|error| panic!("{error} in {example}"));
-            assert_eq!((config.kind(), config.into_settings().about().name), (name, name));
-        }
-    }
-}

@@ -18,7 +18,7 @@ impl Stateful for Run<'_> {
         engine.exchange(state, &mut models);
         match protocol {
             Protocol::Rounds(rounds) => state.field(rounds),
-            Protocol::Buffered(buffered) => buffered.exchange(state),
+            Protocol::Buffered(buffered) => state.field(buffered),
             Protocol::Hierarchy(hierarchy) => {
                 let (learning, jobs) = (server.learning.as_ref(), &engine.jobs);
                 hierarchy.exchange(&mut Between { learning, jobs, models: &mut models }, state);

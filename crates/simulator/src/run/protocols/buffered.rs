@@ -12,28 +12,34 @@ use crate::run::timeline::{Engine, Event, JobId, Names, THE_SERVER, Terms, Timer
 use crate::world::World;
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::record::{Outcome, Record};
-use fedgenie_core::state::State;
+use fedgenie_core::state::Stateful;
 
 /// Jobs in a row that may end without an update, beside a hundred for each client at work.
 const MOST_WITHOUT_UPDATE: usize = 10_000;
 
-/// The state of the protocol.
+/// The state of the protocol. Between rounds, jobs and a question may be under way.
+#[derive(Stateful)]
 pub(in crate::run) struct Buffered<'w> {
+    #[state(skip = "from the scenario")]
     rule: &'w BufferedRule,
     pub selector: Selector<'w>,
     /// Jobs that the server waits for.
     at_work: usize,
     /// Number of each client's last job.
+    #[state(each)]
     numbers: Vec<JobNumber>,
+    #[state(empty = "a round has settled its updates")]
     buffer: Vec<JobId>,
     /// Jobs that ended without an update since one was last taken.
     without_update: u32,
+    #[state(skip = "of the selection under way")]
     choice: Selection,
     /// The budget did not pay for a selection: there are no more.
     is_out: bool,
-    /// Of the round under way.
+    #[state(skip = "of the round under way")]
     jobs: RoundJobs,
     /// The regret in hindsight of its selections, where it is metered.
+    #[state(each)]
     pub hindsight: Option<HindsightMeter<'w>>,
 }
 
@@ -51,18 +57,6 @@ impl<'w> Buffered<'w> {
             jobs: RoundJobs::default(),
             hindsight: HindsightMeter::new(world, Window::of_one(rule)),
         }
-    }
-
-    /// Between rounds; jobs and a question may be under way.
-    pub fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { rule: _, selector, at_work, numbers, buffer, without_update, is_out, hindsight, .. } = self;
-        assert!(buffer.is_empty(), "a round has settled its updates");
-        state.field(selector);
-        state.field(at_work);
-        state.fields(numbers);
-        state.field(without_update);
-        state.field(is_out);
-        hindsight.iter_mut().for_each(|meter| state.field(meter));
     }
 
     /// Plays until the model has changed once.
