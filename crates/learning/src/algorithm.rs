@@ -13,8 +13,8 @@
 //! ([`fold`] has the weightings), `K_k` the steps of the job, `η` the learning rate of its round and `N` the number of
 //! all clients. Without an entry, and with `[algorithm.fedavg]`, `Δ = Σ p_k δ_k`.
 //!
-//! The proximal term (FedProx) and the decay of clusters' networks are parts of a job that `[training]` and
-//! `[clusters]` choose; the weight of old updates (FedBuff) is part of `p_k`, chosen by the protocol.
+//! `[training] proximal` is FedProx by another key. The decay of clusters' networks is a part of a job that `[clusters]`
+//! chooses; the weight of old updates (FedBuff) is part of `p_k`, chosen by the protocol, which alone knows ages.
 //!
 //! At most one entry has the role of the job and at most one that of the combination. So SCAFFOLD with a trimmed mean
 //! under Adam is a scenario. Pairs without a definition are refused by name.
@@ -48,6 +48,7 @@
 mod config;
 pub mod fedavg;
 pub mod fednova;
+pub mod fedprox;
 pub mod fold;
 pub mod memory;
 pub mod scaffold;
@@ -90,8 +91,13 @@ pub trait AlgorithmSettings {
         None
     }
 
-    /// The weighting of `[aggregation]` where that is left out; by data size if none.
+    /// The weighting of `[aggregation]` where that is left out; by data size if `None`.
     fn weighting(&self) -> Option<Weighting> {
+        None
+    }
+
+    /// The weight μ of a pull `μ(w − x)` that its jobs add to each gradient, if they do.
+    fn proximal(&self) -> Option<f64> {
         None
     }
 }
@@ -101,6 +107,7 @@ components! {
     pub enum AlgorithmConfig: AlgorithmSettings = "algorithm" {
         "fedavg" => FedAvg(fedavg::Config) in "algorithm/fedavg.rs";
         "fednova" => FedNova(fednova::Config) in "algorithm/fednova.rs";
+        "fedprox" => FedProx(fedprox::Config) in "algorithm/fedprox.rs";
         "scaffold" => Scaffold(scaffold::Config) in "algorithm/scaffold.rs";
         "trimmed-mean" => TrimmedMean(trimmed_mean::Config) in "algorithm/trimmed_mean.rs";
     }
@@ -116,8 +123,9 @@ pub trait JobRule: Debug + Send + Sync {
         [0; 2]
     }
 
-    /// What the server and each client remember from round to round, as files call it; none if nothing.
-    fn remembers(&self) -> Option<&'static str> {
+    /// Names, in files, of the numbers that the server and each client remember from round to round; `None` if nothing
+    /// is remembered.
+    fn remembers(&self) -> Option<[&'static str; 2]> {
         None
     }
 
@@ -139,6 +147,12 @@ pub trait JobRule: Debug + Send + Sync {
     /// How the server's memory changes where a client's changes from `before`, zeros at first, to `after`; `clients` is
     /// `N`.
     fn gather(&self, _server: &mut [f64], _before: Option<&[f32]>, _after: &[f32], _clients: usize) {}
+
+    /// The multiple of the server's memory that is added to Δ, after the memory has taken the round in. It moves the
+    /// parameters that Δ moves.
+    fn shift(&self) -> f64 {
+        0.0
+    }
 }
 
 /// A job that is over.
@@ -212,6 +226,8 @@ pub struct Algorithm {
     pub job: Option<Arc<dyn JobRule>>,
     /// Of the combination.
     pub combine: Option<Arc<dyn Combine>>,
+    /// Weight of the pull of jobs towards the model that was sent; 0 without one.
+    pub proximal: f64,
 }
 
 impl Algorithm {
@@ -221,7 +237,16 @@ impl Algorithm {
     /// A complaint with a path below `[algorithm]`: an entry is out of its range or not defined here, or two have the
     /// same role.
     pub fn new(entries: &AlgorithmsConfig, scene: &Scene<'_>) -> Result<Self, Complaint> {
-        let mut found = Self::default();
+        let pull = |entry: &AlgorithmConfig| entry.settings().proximal();
+        let pulling = entries.entries().iter().find(|entry| pull(entry).is_some());
+        if let Some(entry) = pulling.filter(|_| scene.proximal > 0.0) {
+            let message =
+                "pulls towards the model that was sent, and so does [training] proximal; take one of them out";
+            return Err(Complaint::new(entry.kind(), message));
+        }
+        let proximal = pulling.and_then(pull).unwrap_or(scene.proximal);
+        let scene = &Scene { proximal, ..*scene };
+        let mut found = Self { proximal, ..Self::default() };
         let mut roles: [Option<&'static str>; 2] = [None; 2];
         for entry in entries.entries() {
             let (name, settings) = (entry.kind(), entry.settings());

@@ -92,8 +92,8 @@ pub struct State {
     pub memory: Memory,
 }
 
-/// An opened round, with the data of that round. [`State::fold`] takes it: a round that was not opened, or with other
-/// data, cannot be folded.
+/// An opened round, with the data of that round. [`State::fold`] uses it up: a round is folded once, and only if it was
+/// opened.
 #[derive(Debug)]
 #[must_use]
 pub struct OpenRound<'t> {
@@ -166,6 +166,17 @@ impl Arrival<'_> {
     }
 }
 
+/// The servers that remember, for their task, which clients' updates they have taken in.
+#[derive(Clone, Copy, Debug)]
+pub enum Remember<'a> {
+    /// Every server: those that are not listed have taken in no update.
+    All(&'a [(EdgeId, Vec<ClientId>)]),
+    /// One server; the others remember what they did.
+    One(EdgeId, &'a [ClientId]),
+    /// None yet: an edge server's model may not reach the cloud.
+    Nobody,
+}
+
 /// That a model is not finite after a server's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFinite;
@@ -214,22 +225,36 @@ impl State {
         state
     }
 
-    /// Folds what arrived in a round into the models, and what clients remember into the state.
+    /// Folds the updates of a round into the models, what their clients and the algorithm remember into the state, and
+    /// lets servers remember.
     ///
     /// # Errors
-    /// If a model is not finite; the state stays as it was.
+    /// If a model is not finite; the models stay as they were, and the state is not to be gone on with.
     pub fn fold(
         &mut self,
         learner: &Learner,
-        open: &OpenRound<'_>,
+        open: OpenRound<'_>,
+        tier: Tier,
+        arrivals: &[Arrival<'_>],
+        remember: Remember<'_>,
+    ) -> Result<Folded, NotFinite> {
+        let OpenRound { round, task } = open;
+        let folded = match arrivals.is_empty() {
+            true => Folded::default(),
+            false => self.fold_arrivals(learner, (round, task), tier, arrivals)?,
+        };
+        self.round = round;
+        self.remember((round, task), remember);
+        Ok(folded)
+    }
+
+    fn fold_arrivals(
+        &mut self,
+        learner: &Learner,
+        (round, task): (Round, &dyn Task),
         tier: Tier,
         arrivals: &[Arrival<'_>],
     ) -> Result<Folded, NotFinite> {
-        let OpenRound { round, task } = *open;
-        if arrivals.is_empty() {
-            self.round = round;
-            return Ok(Folded::default());
-        }
         let ages: Vec<f64> = arrivals.iter().map(|arrival| arrival.age).collect();
         let (ages, private) = match relate(learner, task, arrivals, &ages) {
             Some((ages, private)) => (ages, Some(private)),
@@ -237,13 +262,7 @@ impl State {
         };
         let contributions: Vec<Contribution<'_>> =
             arrivals.iter().zip(ages).map(|(arrival, age)| arrival.contribution(age)).collect();
-        self.step(learner, task, tier, &contributions)?;
-        self.round = round;
-        let mut rows = arrivals.iter().map(|arrival| &*arrival.update.rows).collect::<Vec<_>>().concat();
-        rows.sort_unstable();
-        rows.dedup();
-        self.note_moved(&rows, round);
-        self.keep(arrivals, private.as_deref());
+        // The step may use what the algorithm remembers of this round.
         if let Some(rule) = &learner.algorithm.job {
             let mut left: Vec<&Arrival<'_>> = arrivals.iter().collect();
             left.sort_unstable_by_key(|arrival| (arrival.client, arrival.number));
@@ -251,6 +270,12 @@ impl State {
                 left.into_iter().map(|arrival| (arrival.client, arrival.update)).collect();
             self.memory.take(&**rule, &learner.layout, &left, learner.clients);
         }
+        self.step(learner, task, tier, &contributions)?;
+        let mut rows = arrivals.iter().map(|arrival| &*arrival.update.rows).collect::<Vec<_>>().concat();
+        rows.sort_unstable();
+        rows.dedup();
+        self.note_moved(&rows, round);
+        self.keep(arrivals, private.as_deref());
         Ok(Folded { is_new: true, rows, private })
     }
 
@@ -262,9 +287,12 @@ impl State {
         tier: Tier,
         contributions: &[Contribution<'_>],
     ) -> Result<(), NotFinite> {
+        let shift = learner.algorithm.job.as_ref().map_or(0.0, |rule| rule.shift());
+        let memory = self.memory.clone();
+        let shift = (shift != 0.0).then(|| (shift, memory.numbers()));
         let one = |server: &mut ServerOptimizer, old: &[f32], examples: u64, cluster: u32| {
             let mut new = old.to_vec();
-            server.apply(&mut new, contributions, examples, cluster);
+            server.apply_shifted(&mut new, contributions, examples, cluster, shift);
             match new.iter().all(|parameter| parameter.is_finite()) {
                 true => Ok(new.into()),
                 false => Err(NotFinite),
@@ -313,24 +341,20 @@ impl State {
         kept.into_iter().for_each(|(client, _, kept)| table.put(client, kept));
     }
 
-    /// Lets every server remember whose updates it has taken in: nobody's, where it is not listed.
-    pub fn remember(&mut self, open: &OpenRound<'_>, arrived: &[(EdgeId, Vec<ClientId>)]) {
-        let OpenRound { round, task } = *open;
-        self.round = round;
+    fn remember(&mut self, (round, task): (Round, &dyn Task), remember: Remember<'_>) {
         let Some(script) = task.script() else { return };
-        for (index, memory) in Arc::make_mut(&mut self.memories).iter_mut().enumerate() {
-            let server = EdgeId::from_index(index);
-            let clients = arrived.iter().find(|(edge, _)| *edge == server).map_or(&[][..], |(_, clients)| clients);
-            script.remember(round, server, clients, memory);
-        }
-    }
-
-    /// The same of one server; the others remember what they did.
-    pub fn remember_at(&mut self, open: &OpenRound<'_>, server: EdgeId, clients: &[ClientId]) {
-        let OpenRound { round, task } = *open;
-        self.round = round;
-        if let Some(script) = task.script() {
-            script.remember(round, server, clients, &mut Arc::make_mut(&mut self.memories)[server.index()]);
+        match remember {
+            Remember::All(arrived) => {
+                for (index, memory) in Arc::make_mut(&mut self.memories).iter_mut().enumerate() {
+                    let server = EdgeId::from_index(index);
+                    let known = arrived.iter().find(|(edge, _)| *edge == server);
+                    script.remember(round, server, known.map_or(&[][..], |(_, clients)| clients), memory);
+                }
+            }
+            Remember::One(server, clients) => {
+                script.remember(round, server, clients, &mut Arc::make_mut(&mut self.memories)[server.index()]);
+            }
+            Remember::Nobody => {}
         }
     }
 

@@ -323,6 +323,10 @@ impl WorldPlan {
             warnings.extend(self.check_networks(clusters, task.as_deref())?);
         }
         let mut local = self.training.clone();
+        if task.is_some() {
+            // An entry of [algorithm] may have chosen it.
+            local.proximal = algorithm.proximal as f32;
+        }
         if let (Some(clusters), Some(model), Some(task)) = (&clusters, made, &task) {
             local.decays = clusters.decays(model, task.layout());
         }

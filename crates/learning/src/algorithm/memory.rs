@@ -73,7 +73,12 @@ impl Memory {
         self.sent = Some(rounded(server));
     }
 
-    /// The server's numbers as they travel; none if nothing is remembered.
+    /// The server's numbers; empty if nothing is remembered.
+    pub fn numbers(&self) -> &[f64] {
+        &self.server
+    }
+
+    /// The server's numbers as they travel; `None` if nothing is remembered.
     pub fn server(&self) -> Option<&[f32]> {
         self.sent.as_deref()
     }

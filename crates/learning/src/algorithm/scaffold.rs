@@ -112,8 +112,8 @@ impl JobRule for Scaffold {
         [1; 2]
     }
 
-    fn remembers(&self) -> Option<&'static str> {
-        Some("c")
+    fn remembers(&self) -> Option<[&'static str; 2]> {
+        Some(["c"; 2])
     }
 
     fn correct(&self, layout: &Layout, memory: &JobMemory, correction: &mut Vec<f32>) -> bool {

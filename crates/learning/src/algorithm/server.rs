@@ -258,12 +258,28 @@ impl ServerOptimizer {
         population_examples: u64,
         cluster: u32,
     ) {
+        self.apply_shifted(global, contributions, population_examples, cluster, None);
+    }
+
+    /// As [`ServerOptimizer::apply`], with a multiple of some numbers added to the changes of trained parameters.
+    ///
+    /// # Panics
+    /// As it does.
+    pub fn apply_shifted(
+        &mut self,
+        global: &mut [f32],
+        contributions: &[Contribution<'_>],
+        population_examples: u64,
+        cluster: u32,
+        shift: Option<(f64, &[f64])>,
+    ) {
         let Self { weighting, aging, server, rows, normalise, combine, layout, first, second } = self;
         let trained = layout.trained();
         let (first, second) = (Arc::make_mut(first), Arc::make_mut(second));
         let combine = combine.as_deref();
         let (weighting, aging, rows, normalise) = (*weighting, *aging, *rows, *normalise);
         let fold = Fold { layout, cluster, weighting, aging, rows, normalise, combine };
+        let mut shifted = Vec::new();
         fold.changes(global, contributions, population_examples, |start, parameters, changes| {
             let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(start).min(parameters.len()));
             let (changes, statistics_changes) = changes.split_at(parameters.len());
@@ -274,6 +290,15 @@ impl ServerOptimizer {
                 return;
             }
             let range = start..start + parameters.len();
+            let changes = match shift {
+                None => changes,
+                Some((factor, memory)) => {
+                    shifted.clear();
+                    let both = changes.iter().zip(&memory[range.clone()]);
+                    shifted.extend(both.map(|(change, remembered)| change + factor * remembered));
+                    &shifted[..]
+                }
+            };
             match *server {
                 ServerConfig::Average { lr } => {
                     for (parameter, change) in parameters.iter_mut().zip(changes) {

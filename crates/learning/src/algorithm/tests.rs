@@ -56,7 +56,7 @@ fn every_pair_is_defined_or_refused_by_name() {
             let jobs = has(|settings, scene| settings.job(scene).is_some());
             let combinations = has(|settings, scene| settings.combine(scene).is_some());
             match Algorithm::new(&both, &scene) {
-                Ok(Algorithm { job, combine }) => {
+                Ok(Algorithm { job, combine, .. }) => {
                     assert_eq!((usize::from(job.is_some()), usize::from(combine.is_some())), (jobs, combinations));
                 }
                 Err(complaint) => {

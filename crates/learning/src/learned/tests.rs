@@ -1,7 +1,7 @@
 //! Three rounds of each algorithm by hand, with two clients that hold a row each; and what folding keeps to.
 
 use super::*;
-use crate::algorithm::{AlgorithmsConfig, Scene};
+use crate::algorithm::{AlgorithmsConfig, Done, JobMemory, JobRule, Scene};
 use crate::data::partition::Partition;
 use crate::data::{Dataset, Split, Targets};
 use crate::model::LinearRegression;
@@ -44,7 +44,8 @@ impl<'a> Case<'a> {
         let algorithm = Algorithm::new(&entries, &scene).unwrap();
         let aggregation = AggregationConfig { weighting: Some(Weighting::Uniform), ..AggregationConfig::default() };
         let learner = Learner::new(task.layout(), &algorithm, &aggregation, Aging::Relative, clients);
-        let settings = LocalTraining::new(1, usize::MAX, optimizer).unwrap();
+        let mut settings = LocalTraining::new(1, usize::MAX, optimizer).unwrap();
+        settings.proximal = learner.algorithm.proximal as f32;
         let state = State::new(task, &learner, 1, 1, &streams);
         Self { task, learner, settings, streams, state }
     }
@@ -80,7 +81,7 @@ impl<'a> Case<'a> {
             });
         }
         let open = state.open(round, *task);
-        assert!(state.fold(learner, &open, Tier::Server, &arrivals).unwrap().is_new);
+        assert!(state.fold(learner, open, Tier::Server, &arrivals, Remember::Nobody).unwrap().is_new);
     }
 
     /// What a client remembers, and what the server does.
@@ -135,12 +136,64 @@ fn averages_by_hand() {
     assert_rounds("", [-0.25, -0.34375, -0.37890625], None);
     assert_rounds("[fedavg]\n", [-0.25, -0.34375, -0.37890625], None);
     assert_rounds("[fednova]\n", [0.1875, 0.251953125, 0.27410888671875], None);
+    // Client 1's second step: by 4 − 1, 3.625 − 0.90625, 3.47265625 − 0.8681640625.
+    assert_rounds("[fedprox]\nmu = 1.0\n", [-0.1875, -0.263671875, -0.29461669921875], None);
     // Nothing of two changes is trimmed.
     assert_rounds("[trimmed-mean]\nfraction = 0.4\n", [-0.25, -0.34375, -0.37890625], None);
 }
 
 /// Corrections and another combination compose: the first round of FedNova, since corrections are still 0, with the
 /// memory of SCAFFOLD.
+/// Dynamic regularisation (D. A. E. Acar et al., "Federated learning based on dynamic regularization", ICLR 2021) with
+/// α = 1: a rule whose server moves by its memory, and that sends none of it.
+#[derive(Debug)]
+struct Dynamic;
+
+impl JobRule for Dynamic {
+    fn remembers(&self) -> Option<[&'static str; 2]> {
+        Some(["h", "g"])
+    }
+
+    fn correct(&self, layout: &Layout, memory: &JobMemory, correction: &mut Vec<f32>) -> bool {
+        correction.clear();
+        correction.extend((0..layout.len()).map(|index| -memory.client.as_ref().map_or(0.0, |client| client[index])));
+        true
+    }
+
+    fn leave(&self, done: &Done<'_>, left: &mut Vec<f32>) {
+        let before = |index: usize| done.memory.client.as_ref().map_or(0.0, |client| client[index]);
+        let moved = done.update.parameters.iter().zip(done.start).map(|(after, start)| after - start);
+        left.extend(moved.enumerate().map(|(index, change)| before(index) - change));
+    }
+
+    fn gather(&self, server: &mut [f64], before: Option<&[f32]>, after: &[f32], clients: usize) {
+        for (index, (sum, &after)) in server.iter_mut().zip(after).enumerate() {
+            *sum += f64::from(after - before.map_or(0.0, |before| before[index])) / clients as f64;
+        }
+    }
+
+    fn shift(&self) -> f64 {
+        -1.0
+    }
+}
+
+/// `x ← x + mean(δ_k) − h`, with the `h` of the same round.
+#[test]
+fn a_server_may_move_by_its_memory() {
+    let task = task();
+    let mut case = Case::new(&task, 2, &SGD, "[fedprox]\nmu = 1.0\n");
+    case.learner.algorithm.job = Some(Arc::new(Dynamic));
+    case.state = State::new(&task, &case.learner, 1, 1, &case.streams);
+    // Changes 1 and −1.375, then 1.0625 and −0.880859375.
+    for (model, memories) in [(-0.375, [-1.0, 1.375, 0.1875]), (-0.380859375, [-2.0625, 2.255859375, 0.0966796875])] {
+        case.round(&[(ClientId(0), 1), (ClientId(1), 2)]);
+        assert_eq!(*case.state.models[0], [model; 2]);
+        let [[of_zero, server], [of_one, _]] = [0, 1].map(|client| case.memory(ClientId(client)));
+        assert_eq!([of_zero, of_one, server], memories.map(|number| vec![number; 2]));
+    }
+    assert_eq!(case.learner.algorithm.beside([2; 2]), [0; 2]);
+}
+
 #[test]
 fn a_job_and_a_combination_compose() {
     let task = task();

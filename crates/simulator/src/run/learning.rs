@@ -22,8 +22,7 @@ use fedgenie_core::state::State;
 use fedgenie_learning::algorithm::Aging;
 use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::learned;
-use fedgenie_learning::learned::SharedModels;
-use fedgenie_learning::learned::{Arrival, Folded, Learner, NotFinite, OpenRound, Sent, Tier};
+use fedgenie_learning::learned::{Arrival, Folded, Learner, NotFinite, Remember, Sent, SharedModels, Tier};
 use fedgenie_learning::model::weights::{Tensor, to_safetensors};
 use fedgenie_learning::task::{Context, Need, PrivateTable, PrivateView, Task};
 use fedgenie_learning::training::{Assignment, train};
@@ -126,7 +125,7 @@ impl<'w> Learning<'w> {
     /// The contents of a file with what the algorithm remembers, if it remembers anything: `server.c.TENSOR` and, of
     /// clients that have some, `client.K.c.TENSOR`, with the names and shapes of the model's file.
     pub fn memory_file(&self) -> Option<Vec<u8>> {
-        let name = self.learner.algorithm.job.as_ref()?.remembers()?;
+        let [of_server, of_client] = self.learner.algorithm.job.as_ref()?.remembers()?;
         let memory = &self.state.memory;
         let server = memory.server()?;
         let nobody = PrivateTable::default();
@@ -135,13 +134,15 @@ impl<'w> Learning<'w> {
         let unknown = of_model(&vec![f32::NAN; server.len()]);
         let is_models = |tensor: &Tensor| tensor.values.iter().all(|number| number.is_nan());
         let known: Vec<bool> = unknown.iter().map(is_models).collect();
-        let named = |of: &str, numbers: &[f32]| {
+        let named = |of: String, numbers: &[f32]| {
             let tensors = of_model(numbers).into_iter().zip(&known).filter(|(_, known)| **known);
-            let one = |(tensor, _): (Tensor, &bool)| Tensor { name: format!("{of}.{name}.{}", tensor.name), ..tensor };
+            let one = |(tensor, _): (Tensor, &bool)| Tensor { name: format!("{of}.{}", tensor.name), ..tensor };
             tensors.map(one).collect::<Vec<_>>()
         };
-        let mut tensors = named("server", server);
-        memory.clients().for_each(|(client, numbers)| tensors.extend(named(&format!("client.{}", client.0), numbers)));
+        let mut tensors = named(format!("server.{of_server}"), server);
+        let of_clients =
+            memory.clients().map(|(client, numbers)| named(format!("client.{}.{of_client}", client.0), numbers));
+        tensors.extend(of_clients.flatten());
         Some(to_safetensors(&tensors))
     }
 
@@ -298,7 +299,7 @@ impl<'w> Learning<'w> {
         self.folded.clear();
         match intake {
             Intake::Nothing => {
-                self.remember(&self.state.open(round, self.task), &[])?;
+                self.fold(round, &[], &[])?;
                 Ok((Vec::new(), false))
             }
             Intake::Updates(work, combine) => {
@@ -306,13 +307,13 @@ impl<'w> Learning<'w> {
                 let mut trained = self.said(&work, sought, parallel);
                 let current = (combine == Combine::Models).then(|| self.state.models.clone());
                 self.check_weights(round, &work)?;
-                let open = self.state.open(round, self.task);
-                let arrivals = arrivals(self.world, self.task, (&work, &self.updates), current.as_deref());
-                let folded = self.state.fold(&self.learner, &open, Tier::Server, &arrivals);
-                let Folded { is_new, private, .. } = folded.map_err(|NotFinite| RunError::ServerDiverged { round })?;
-                self.note_kept(private);
+                let updates = std::mem::take(&mut self.updates);
+                let arrivals = arrivals(self.world, self.task, (&work, &updates), current.as_deref());
                 let clients = work.iter().map(|work| work.client).collect();
-                self.remember(&open, &[(EdgeId(0), clients)])?;
+                let folded = self.fold(round, &arrivals, &[(EdgeId(0), clients)]);
+                self.updates = updates;
+                let Folded { is_new, private, .. } = folded?;
+                self.note_kept(private);
                 if wants.quality {
                     self.check_measures()?;
                 }
@@ -326,33 +327,35 @@ impl<'w> Learning<'w> {
                 let starts = self.state.models.clone();
                 let arrivals: Vec<Arrival<'_>> =
                     models.iter().zip(&parts).map(|(model, part)| model.arrival(part, &starts)).collect();
-                let open = self.state.open(round, self.task);
-                let folded = self.state.fold(&self.learner, &open, Tier::Server, &arrivals);
-                let is_new = folded.map_err(|NotFinite| RunError::ServerDiverged { round })?.is_new;
                 // A server may have sent several models.
                 let mut arrived: Vec<(EdgeId, Vec<ClientId>)> = Vec::new();
-                for EdgeModel { of: EdgeState { edge, aggregated: clients, .. }, .. } in models {
-                    match arrived.iter_mut().find(|(known, _)| *known == edge) {
+                for EdgeModel { of: EdgeState { edge, aggregated: clients, .. }, .. } in &models {
+                    match arrived.iter_mut().find(|(known, _)| known == edge) {
                         Some((_, known)) => known.extend(clients),
-                        None => arrived.push((edge, clients)),
+                        None => arrived.push((*edge, clients.clone())),
                     }
                 }
-                self.remember(&open, &arrived)?;
-                Ok((Vec::new(), is_new))
+                Ok((Vec::new(), self.fold(round, &arrivals, &arrived)?.is_new))
             }
         }
     }
 
-    /// Lets every server remember whose updates it has taken in.
+    /// Folds what arrived into the models, and lets every server remember whose updates it has taken in.
     ///
     /// # Errors
-    /// What the task lacks for that.
-    fn remember(&mut self, open: &OpenRound<'_>, arrived: &[(EdgeId, Vec<ClientId>)]) -> Result<(), RunError> {
+    /// If a model is not finite, or the task lacks what servers remember.
+    fn fold(
+        &mut self,
+        round: Round,
+        arrivals: &[Arrival<'_>],
+        arrived: &[(EdgeId, Vec<ClientId>)],
+    ) -> Result<Folded, RunError> {
         for (_, clients) in arrived {
-            self.check(open.round(), Need::Aggregation(clients))?;
+            self.check(round, Need::Aggregation(clients))?;
         }
-        self.state.remember(open, arrived);
-        Ok(())
+        let open = self.state.open(round, self.task);
+        let folded = self.state.fold(&self.learner, open, Tier::Server, arrivals, Remember::All(arrived));
+        folded.map_err(|NotFinite| RunError::ServerDiverged { round })
     }
 
     /// Checks that the task has what it will be asked for in a round.
@@ -397,7 +400,7 @@ impl<'w> Learning<'w> {
         // What clients remember is theirs, whoever folds; held once, it is not copied.
         (self.state.private, self.state.memory) = Default::default();
         let arrivals = arrivals(self.world, self.task, (&work, &self.updates), None);
-        let folded = state.fold(&self.learner, &open, Tier::Edge(cluster), &arrivals);
+        let folded = state.fold(&self.learner, open, Tier::Edge(cluster), &arrivals, Remember::Nobody);
         let learned::State { models, private: table, memory, .. } = state;
         (self.state.private, self.state.memory) = (table, memory);
         let Folded { rows: moved, private, .. } = folded.map_err(|NotFinite| RunError::ServerDiverged { round })?;

@@ -6,6 +6,7 @@ use crate::run::error::RunError;
 use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::{Place, value_of};
+use fedgenie_learning::learned::{NotFinite, Remember, Tier};
 use fedgenie_learning::task::{ModelState, Need, On};
 use std::sync::Arc;
 
@@ -72,7 +73,9 @@ impl Learning<'_> {
         self.check(round, Need::Measures { round, servers: self.state.memories.len() })?;
         // What the server will remember if its model reaches the cloud.
         let mut state = self.state.at_edge(edge.cluster, model.clone(), &edge.rows, round);
-        state.remember_at(&state.open(round, self.task), edge.edge, &edge.aggregated);
+        let (open, remember) = (state.open(round, self.task), Remember::One(edge.edge, &edge.aggregated));
+        let folded = state.fold(&self.learner, open, Tier::Edge(edge.cluster), &[], remember);
+        folded.map_err(|NotFinite| RunError::ServerDiverged { round })?;
         Ok(self.accuracy_of((edge.edge, edge.members), &state.current(edge.cluster), on, parallel))
     }
 }

@@ -3,7 +3,7 @@
 use super::Learning;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::state::{State, Stateful};
-use fedgenie_learning::learned::{self, Arrival, Tier};
+use fedgenie_learning::learned::{self, Arrival, Remember, Tier};
 use std::sync::Arc;
 
 /// An edge server in the middle of a round of the cloud.
@@ -105,10 +105,9 @@ impl<'w> Learning<'w> {
             Some(edge) => (Tier::Edge(edge.cluster), edge.edge, edge.aggregated.clone()),
         };
         let mut state = state.clone();
-        let open = state.open(*round, self.task);
-        state.fold(&self.learner, &open, tier, arrivals).ok()?;
         clients.extend(arrivals.iter().map(|arrival| arrival.client));
-        state.remember_at(&open, server, &clients);
+        let open = state.open(*round, self.task);
+        state.fold(&self.learner, open, tier, arrivals, Remember::One(server, &clients)).ok()?;
         Some(state)
     }
 }
