@@ -242,6 +242,7 @@ impl WorldPlan {
     }
 
     /// Checks a seed's world for faults that another seed's may not have, without working out the truth about it.
+    ///
     /// # Errors
     /// As [`WorldPlan::build`].
     pub fn check(&self, seed: u64, cache: &DataCache) -> Result<(), WorldError> {
@@ -269,8 +270,7 @@ impl WorldPlan {
             None => self.task.about().payload_bytes,
         };
         let work = |data_sizes| Work { data_sizes, training: &self.training, payload_bytes };
-        let by_partition = self.task.partition().is_some_and(PartitionConfig::is_declared);
-        let is_declared = by_partition || self.task.about().has_declared_sizes;
+        let is_declared = self.has_declared_sizes();
         let (population, task) = match material {
             None => (plan.build(&work(None), &streams)?, None),
             Some(material) => {
@@ -364,6 +364,12 @@ impl WorldPlan {
             budget,
             warnings,
         })
+    }
+
+    /// Whether clients have as many examples as the population declares.
+    fn has_declared_sizes(&self) -> bool {
+        let by_partition = self.task.partition().is_some_and(PartitionConfig::is_declared);
+        by_partition || self.task.about().has_declared_sizes
     }
 
     /// The population, with the number of clients from the data, if they tell.

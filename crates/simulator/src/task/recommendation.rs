@@ -40,9 +40,9 @@
 //! | `charge_evaluation` | `true`: each evaluation has every client with training data download the model and pass over its data; the server waits for the slowest |
 //! | `start` | safetensors file with the recommender's tensors, beside the scenario |
 //!
-//! `updated_items` and `transfer` are not for `dmrl`. With rows, `clip` of `[training]` is for the norm of the slopes of
-//! all rows that a step moves, of users and items together, and of networks; `proximal` pulls these rows towards their
-//! values before the job: items' rows as they were sent, users' rows as the client kept them.
+//! `updated_items` and `transfer` are not for `dmrl`. With rows, `clip` of `[training]` is for the norm of the slopes
+//! of all rows that a step moves, of users and items together, and of networks; `proximal` pulls these rows towards
+//! their values before the job: items' rows as they were sent, users' rows as the client kept them.
 //!
 //! # Source
 //! Those of the recommenders and of the data sets.
