@@ -17,7 +17,8 @@ const TASKS: [&str; 2] = [
     "[task.recommendation]\nusers = 9\ndata = { synthetic = { users = 9, items = 30, ratings = 150 } }\ncutoffs = [5]\n\
      transfer = { down = \"rows\", up = \"rows\" }\nmodel = { mf = { dimensions = 3 } }\n",
 ];
-const JOBS: [&str; 3] = ["", "[algorithm.scaffold]\n", "[algorithm.scaffold]\noption = 1\n"];
+const JOBS: [&str; 4] =
+    ["", "[algorithm.scaffold]\n", "[algorithm.scaffold]\noption = 1\n", "[algorithm.fedprox]\nmu = 0.5\n"];
 const COMBINATIONS: [&str; 3] = ["", "[algorithm.fednova]\n", "[algorithm.trimmed-mean]\nfraction = 0.34\n"];
 const STEPS: [&str; 2] = ["", "server = { adam = { lr = 0.1 } }\n"];
 
@@ -70,6 +71,20 @@ fn every_pair_makes_a_model_of_its_own() {
             }
         }
         assert_eq!(seen.len(), JOBS.len() * COMBINATIONS.len() * STEPS.len());
+    }
+}
+
+#[test]
+fn fedprox_is_the_proximal_term_of_training() {
+    for task in TASKS {
+        let protocol = "[protocol.synchronous]\ncohort = 3\n";
+        let plain = scenario(task, "", "", protocol);
+        let pulled = changed(&plain, "[training]\n", "[training]\nproximal = 0.5\n");
+        let entry = scenario(task, JOBS[3], "", protocol);
+        assert_eq!(model(&entry).unwrap(), model(&pulled).unwrap());
+        assert_ne!(model(&entry).unwrap(), model(&plain).unwrap());
+        let both = changed(&entry, "[training]\n", "[training]\nproximal = 0.5\n");
+        assert!(model(&both).unwrap_err().contains("[training] proximal"));
     }
 }
 

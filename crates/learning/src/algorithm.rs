@@ -148,8 +148,8 @@ pub trait JobRule: Debug + Send + Sync {
     /// `N`.
     fn gather(&self, _server: &mut [f64], _before: Option<&[f32]>, _after: &[f32], _clients: usize) {}
 
-    /// The multiple of the server's memory that is added to Δ, after the memory has taken the round in. It moves the
-    /// parameters that Δ moves.
+    /// The multiple of the server's memory that is added to Δ, after the memory has taken the round in: by the one
+    /// server or the cloud, to the trained parameters that Δ moves. Rows that no job moved stay as they are.
     fn shift(&self) -> f64 {
         0.0
     }
@@ -188,6 +188,11 @@ pub trait Combine: Debug + Send + Sync {
     /// How one number is made of the changes of one parameter, in the place of their weighted mean.
     fn of_numbers(&self) -> Option<&dyn OfNumbers> {
         None
+    }
+
+    /// Whether changes count by weights, so that a policy may give them.
+    fn takes_weights(&self) -> bool {
+        self.of_numbers().is_none()
     }
 
     /// Compares the updates of a round before they are combined, one for each client and the model that it was sent,

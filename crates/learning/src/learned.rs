@@ -287,7 +287,9 @@ impl State {
         tier: Tier,
         contributions: &[Contribution<'_>],
     ) -> Result<(), NotFinite> {
-        let shift = learner.algorithm.job.as_ref().map_or(0.0, |rule| rule.shift());
+        // What the algorithm remembers is of the one server, or of the cloud.
+        let moves = matches!(tier, Tier::Server | Tier::Mean);
+        let shift = learner.algorithm.job.as_ref().filter(|_| moves).map_or(0.0, |rule| rule.shift());
         let memory = self.memory.clone();
         let shift = (shift != 0.0).then(|| (shift, memory.numbers()));
         let one = |server: &mut ServerOptimizer, old: &[f32], examples: u64, cluster: u32| {

@@ -51,8 +51,7 @@ impl AlgorithmSettings for Config {
         if !(self.mu.is_finite() && self.mu > 0.0) {
             return Err(Complaint::new("mu", format!("found {}; expected a number above 0", self.mu)));
         }
-        scene.needs_model()?;
-        scene.refuses_own()
+        scene.needs_model()
     }
 
     fn job(&self, _scene: &Scene<'_>) -> Option<Arc<dyn JobRule>> {

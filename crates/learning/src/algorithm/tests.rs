@@ -91,15 +91,19 @@ fn what_is_not_defined_is_refused_by_name() {
         ("fednova", Scene { optimizer: &dampened, ..plain }, "dampening"),
         ("fednova", Scene { optimizer: &momentum, proximal: 0.1, ..plain }, "proximal"),
         ("fednova", Scene { has_own_combination: true, ..plain }, "of its own"),
+        ("fedprox", Scene { proximal: 0.1, ..plain }, "[training] proximal"),
+        ("fedprox", Scene { has_model: false, ..plain }, "classification"),
         ("trimmed-mean", Scene { weighting: Weighting::DataSize, ..plain }, "data-size"),
         ("trimmed-mean", Scene { weighs_age: true, ..plain }, "staleness"),
     ] {
         let complaint = Algorithm::new(&entries(&format!("[{entry}]\n")), &scene).unwrap_err();
         assert!(complaint.path == entry && complaint.message.contains(part), "{entry}: {}", complaint.message);
     }
-    for (text, path) in
-        [("[trimmed-mean]\nfraction = 0.5\n", "trimmed-mean.fraction"), ("[scaffold]\noption = 3\n", "scaffold.option")]
-    {
+    for (text, path) in [
+        ("[trimmed-mean]\nfraction = 0.5\n", "trimmed-mean.fraction"),
+        ("[scaffold]\noption = 3\n", "scaffold.option"),
+        ("[fedprox]\nmu = 0.0\n", "fedprox.mu"),
+    ] {
         assert_eq!(Algorithm::new(&entries(text), &plain).unwrap_err().path, path);
     }
 }

@@ -261,22 +261,6 @@ impl<'w> Learning<'w> {
         &self.updates[index]
     }
 
-    /// Checks that a policy's coefficients are defined where updates are combined in another way than by a mean.
-    ///
-    /// # Errors
-    /// If they are not.
-    fn check_weights(&self, round: Round, work: &[Work]) -> Result<(), RunError> {
-        let rule = self.learner.algorithm.combine.as_deref();
-        let has_none = self.task.combination().is_some() || rule.is_some_and(|rule| rule.of_numbers().is_some());
-        let Some(weighed) = work.iter().find(|work| work.weight.is_some()).filter(|_| has_none) else { return Ok(()) };
-        let message = format!(
-            "the policy gave {} a weight, and updates are combined in a way that has no weights; take a policy without \
-             weights, or plain averaging",
-            weighed.client
-        );
-        Err(RunError::Task { round, message })
-    }
-
     /// What the clients of the updates keep, where the algorithm says it.
     fn note_kept(&mut self, private: Option<Vec<Vec<f32>>>) {
         let kept = private.into_iter().flatten();
@@ -306,7 +290,6 @@ impl<'w> Learning<'w> {
                 let work = self.train(round, work, wants, parallel)?;
                 let mut trained = self.said(&work, sought, parallel);
                 let current = (combine == Combine::Models).then(|| self.state.models.clone());
-                self.check_weights(round, &work)?;
                 let updates = std::mem::take(&mut self.updates);
                 let arrivals = arrivals(self.world, self.task, (&work, &updates), current.as_deref());
                 let clients = work.iter().map(|work| work.client).collect();
@@ -392,7 +375,6 @@ impl<'w> Learning<'w> {
         if work.is_empty() {
             return Ok(Vec::new());
         }
-        self.check_weights(round, &work)?;
         let EdgeState { cluster, rows, aggregated, .. } = edge;
         let cluster = *cluster;
         let mut state = self.state.at_edge(cluster, model.clone(), rows, round);

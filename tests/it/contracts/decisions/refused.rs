@@ -28,6 +28,8 @@ fn weights_are_one_for_each_finite_and_not_all_zero() {
     refused(SYNCHRONOUS, weighed(&[2, 3], &[0.0, 0.0]), &["client 2 and all others the weight 0; give a client"]);
     refused(SYNCHRONOUS, weighed(&[1, 1], &[0.5, -0.5]), &["client 1 and all others the weight 0"]);
     refused(SYNCHRONOUS, decision(&[1, 1], &[], &[], None), &["selected client 1 twice"]);
+    let trimmed = format!("{SYNCHRONOUS}[algorithm.trimmed-mean]\n");
+    refused(&trimmed, weighed(&[3, 0], &[0.5, 1.0]), &["gave client 3 a weight", "take plain averaging"]);
     let work = decision(&[1, 2, 1], &[1.0; 3], &[1, 1, 2], None);
     refused(SYNCHRONOUS, work, &["gave client 1 several jobs with different work"]);
 }

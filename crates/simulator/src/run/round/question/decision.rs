@@ -84,6 +84,14 @@ impl Question<'_> {
             );
             return Err(self.refuse(what));
         }
+        if !self.world.takes_weights() {
+            let what = format!(
+                "gave {} a weight, and updates are combined in a way that has no weights; leave weights out, or take plain \
+                 averaging",
+                selection[0]
+            );
+            return Err(self.refuse(what));
+        }
         let of_sets = self.world.hindsight.as_ref().is_some_and(|hindsight| hindsight.utility.of_sets().is_some());
         if of_sets {
             let what = format!(
