@@ -288,7 +288,7 @@ fn other_protocols_judge_as_well() {
 fn what_a_task_does_not_know_is_refused() {
     let line = |utility: &str| line_of(&text(TWO, &counterfactual(utility)), "utility =");
     for (utility, said) in [
-        ("\"local-loss\"", "when they are asked for \"summed-loss\", or else their losses"),
+        ("\"local-loss\"", "answers to \"summed-loss\", or else their losses"),
         (
             "\"influence\"",
             "needs the slope of the loss on validation data, which the task (a task of one's own) does not",

@@ -348,7 +348,7 @@ fn posteriors_rank_clients_as_they_contribute() {
         (
             changed(CONTRIBUTIONS, "cohort = 2", "participation = 1.0"),
             "thompson",
-            "no round says what clients contribute",
+            "no round has the contributions of clients",
         ),
     ] {
         let answer = validate(&scenario, &check(policy, "at-least = 0.5"));

@@ -13,8 +13,8 @@
 //! ([`fold`] has the weightings), `K_k` the steps of the job, `η` the learning rate of its round and `N` the number of
 //! all clients. Without an entry, and with `[algorithm.fedavg]`, `Δ = Σ p_k δ_k`.
 //!
-//! `[training] proximal` is FedProx by another key. The decay of clusters' networks is a part of a job that `[clusters]`
-//! chooses; the weight of old updates (FedBuff) is part of `p_k`, chosen by the protocol, which alone knows ages.
+//! `[training] proximal` is FedProx by another key. The decay of clusters' networks is a part of a job, chosen by
+//! `[clusters]`; the weight of old updates (FedBuff) is part of `p_k`, chosen by the protocol, which alone knows ages.
 //!
 //! At most one entry has the role of the job and at most one that of the combination. So SCAFFOLD with a trimmed mean
 //! under Adam is a scenario. Pairs without a definition are refused by name.

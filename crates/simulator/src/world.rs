@@ -322,11 +322,7 @@ impl WorldPlan {
             self.check_told_losses(clusters, task.as_deref(), &rule)?;
             warnings.extend(self.check_networks(clusters, task.as_deref())?);
         }
-        let mut local = self.training.clone();
-        if task.is_some() {
-            // An entry of [algorithm] may have chosen it.
-            local.proximal = algorithm.proximal as f32;
-        }
+        let mut local = self.local_training(task.is_some(), &algorithm);
         if let (Some(clusters), Some(model), Some(task)) = (&clusters, made, &task) {
             local.decays = clusters.decays(model, task.layout());
         }

@@ -30,9 +30,9 @@
 //! `number = "random"` and `clients = "random"` take, in later rounds, an allowed number, or clients, at random: each
 //! as likely as any other.
 //!
+//! # Inputs
 //! `metric` of each round, its traffic, and the clients whose updates arrived before it closed. A round without the
 //! metric rewards nobody. Late updates that join a later round earn nothing.
-//! rewards nobody. Late updates that join a later round earn nothing.
 //!
 //! # Explanation
 //! With `[record] explain = true`: `mean` reward, `count` and `score` (17) of each available client, before the

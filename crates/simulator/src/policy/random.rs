@@ -22,6 +22,7 @@
 //! of H. Xu, X. Gao, J. Liu, Q. Ma, L. Huang, "FedACS: An Adaptive Client Selection Framework for
 //! Communication-Efficient Federated Graph Learning".
 //!
+//! # Deviations from the source
 //! Successive draws are not inclusion probabilities proportional to size: with `m > 1` a large client is chosen less
 //! often than in proportion, because it can be chosen only once per round. The source does not say what happens when
 //! independent choices choose nobody.

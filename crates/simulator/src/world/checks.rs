@@ -9,6 +9,7 @@ use fedgenie_core::id::{EdgeId, Round};
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::algorithm::{Algorithm, Scene};
 use fedgenie_learning::task::{Losses, Script, Task};
+use fedgenie_learning::trainer::LocalTraining;
 
 /// The script of a task that tells losses of clusters' models.
 fn script(task: Option<&dyn Task>) -> Option<&dyn Script> {
@@ -16,6 +17,12 @@ fn script(task: Option<&dyn Task>) -> Option<&dyn Script> {
 }
 
 impl WorldPlan {
+    /// How clients train, whose proximal term an entry of `[algorithm]` may have chosen.
+    pub(super) fn local_training(&self, has_task: bool, algorithm: &Algorithm) -> LocalTraining {
+        let proximal = if has_task { algorithm.proximal as f32 } else { self.training.proximal };
+        LocalTraining { proximal, ..self.training.clone() }
+    }
+
     /// The algorithm, if it is defined for the rest of the scenario.
     pub(super) fn algorithm(&self, rule: &Rule, task: Option<&dyn Task>) -> Result<Algorithm, WorldError> {
         let weighs = |staleness: Staleness| staleness != Staleness::Constant;

@@ -1,7 +1,6 @@
 //! The `dropout` key of a population: how clients are lost with their jobs.
 //!
 //! # Definition
-//! `probability` loses a job with this probability, however long it takes: one uniform of the job decides whether, a
 //! `probability` loses a job with this probability, however long it takes: one uniform of the job decides whether it is
 //! lost, a second one the instant, uniformly over the job's undisturbed duration, download, compute and upload
 //! together. Among jobs that nothing else ends, this share is lost; a deadline ends some jobs before their loss. A
