@@ -371,7 +371,7 @@ impl State {
     }
 }
 
-/// Compares updates by [`Combine::relate`]: factors in place of the weights for age, and the private state of each
+/// Compares updates by `Combine::relate`: factors in place of the weights for age, and the private state of each
 /// client. `None` if the combination does not compare updates, or if no job made one of them.
 fn relate(
     learner: &Learner,
