@@ -6,7 +6,7 @@
 //! update has the rows that the client moved: their ids and values.
 //!
 //! A segment is *shared*, the same for everybody, or there is one for each *cluster* of edge servers. The vector holds
-//! one of each: the model that a client is sent. A run keeps a vector for each cluster, whose shared segments are equal.
+//! one of each: the model that a client is sent. A run keeps a vector for each cluster; shared segments are equal.
 //!
 //! The vector does not hold private state of clients: see [`crate::task::PrivateState`].
 //!

@@ -1,7 +1,7 @@
 //! FedAvg: the weighted mean of the clients' changes.
 //!
 //! # Definition
-//! `Δ = Σ p_k δ_k`, with the weights of `[aggregation] weighting`. A scenario without any entry does the same; the entry
+//! `Δ = Σ p_k δ_k`, with the weights of `[aggregation] weighting`. A scenario without an entry does the same; the entry
 //! states it.
 //!
 //! # Source

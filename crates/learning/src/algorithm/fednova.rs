@@ -123,7 +123,7 @@ impl Combine for FedNova {
     }
 
     fn factors(&self, contributions: &[&Contribution<'_>], weights: &[f64]) -> Option<Vec<f64>> {
-        // None of an edge server's model, which the cloud averages plainly.
+        // `None` for an edge server's model, which the cloud averages plainly.
         let steps: Vec<u64> = contributions.iter().map(|one| one.steps).collect::<Option<_>>()?;
         let norm = |(one, &steps): (&&Contribution<'_>, &u64)| self.0.norm(steps, one.rate);
         let norms: Vec<f64> = contributions.iter().zip(&steps).map(norm).collect();

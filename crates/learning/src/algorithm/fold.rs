@@ -59,7 +59,7 @@ pub struct Contribution<'a> {
     pub cluster: u32,
     /// How many examples it trained on.
     pub examples: usize,
-    /// The coefficient that the policy gave its change, in place of a weight: all contributions have one, or all `None`.
+    /// The policy's coefficient for its change, in place of a weight; either all contributions have one, or all `None`.
     pub weight: Option<f64>,
     /// Weight for its age: 1 for a fresh update, 0 to ignore it.
     pub staleness_weight: f64,
@@ -163,7 +163,7 @@ struct Weighed<'a> {
 
 impl Fold<'_> {
     /// Hands the mean change Δ to `fold`, piece by piece: the index of the piece's first parameter, its parameters and
-    /// their changes. `fold` is not called where there is no weight, and for rows that nobody moved.
+    /// their changes. `fold` is not called where there is no weight, and for rows that no client moved.
     pub fn changes(
         &self,
         global: &mut [f32],
@@ -307,7 +307,7 @@ impl Fold<'_> {
         Weighed { ordered, total }: &Weighed<'_>,
         fold: &mut impl FnMut(usize, &mut [f32], &[f64]),
     ) {
-        // For each row, its senders and the places of its values: a counting sort, which keeps the order of contributions.
+        // For each row, its senders and places of its values: a counting sort, which keeps the order of contributions.
         let mut ends = vec![0_u32; self.layout.rows() + 1];
         for Part { contribution, .. } in ordered {
             contribution.rows.iter().for_each(|&row| ends[row as usize + 1] += 1);

@@ -148,7 +148,7 @@ pub trait DealtData: Sync {
         None
     }
 
-    /// The same task where client `k` has the data of `sources[k]`, and all else is its own; `None` if data cannot move.
+    /// The same task, but client `k` has the data of `sources[k]`, all else its own; `None` if data cannot move.
     fn with_data_of(&self, _sources: &[ClientId]) -> Option<Arc<dyn Task>> {
         None
     }
@@ -177,8 +177,8 @@ pub trait Script: Sync {
     /// How many numbers a server remembers from round to round, beside the model.
     fn memory_len(&self) -> usize;
 
-    /// Takes in a round of a server: the clients whose updates were aggregated, if any. There is one server, or one call
-    /// for each edge server and round of the cloud.
+    /// Takes in a round of a server: the clients whose updates were aggregated, if any. There is one server, or one
+    /// call for each edge server and round of the cloud.
     fn remember(&self, round: Round, server: EdgeId, arrived: &[ClientId], memory: &mut [f64]);
 
     /// Where each measure of a server is, for a given number of clients whose updates it has taken in, a constant plus
