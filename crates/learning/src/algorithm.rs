@@ -1,15 +1,15 @@
-//! Algorithms: how clients' updates come about and what a server makes of them, apart from what is learned.
+//! Algorithms: how clients make updates and how a server combines them, independent of the task.
 //!
 //! # Definition
 //! A round of learning has three parts, and a scenario chooses each by itself:
 //!
 //! | part | what it decides | chosen by |
 //! |---|---|---|
-//! | *job* | what a client is sent beside the model, what is added to its gradients, what it remembers | an entry `[algorithm.NAME]` with the role job |
+//! | *job* | a client's input beside the model, the correction of its gradients, its memory | an entry `[algorithm.NAME]` with the role job |
 //! | *combination* | how the changes of a round become one change Δ | an entry with the role combine; averaging without one |
 //! | *step* | how the server moves its model along Δ | `[aggregation] server` |
 //!
-//! Let `x` be the model that a client was sent, `y_k` what it became, `δ_k = y_k − x`, `p_k` the weight of the update
+//! Let `x` be the model that a client was sent, `y_k` its result, `δ_k = y_k − x`, `p_k` the weight of the update
 //! ([`fold`] has the weightings), `K_k` the steps of the job, `η` the learning rate of its round and `N` the number of
 //! all clients. Without an entry, and with `[algorithm.fedavg]`, `Δ = Σ p_k δ_k`.
 //!
@@ -20,15 +20,14 @@
 //! under Adam is a scenario. Pairs without a definition are refused by name.
 //!
 //! # Inputs
-//! What an algorithm adds to a gradient comes after clipping, and before the proximal term and weight decay. Parameters
-//! that gradient descent does not change (running means) are averaged under every algorithm.
+//! An algorithm corrects a gradient after clipping and before the proximal term and weight decay. Parameters that
+//! gradient descent does not change (running means) are averaged under every algorithm.
 //!
 //! *Rows.* A row of a table that a job does not move is no part of its update: a change of 0 in means and in trimming.
-//! A job's memory changes in the rows that it moves alone. What clients keep to themselves is neither corrected nor
-//! aggregated.
+//! A job changes memory only in the rows that it moves. Private state of clients is neither corrected nor aggregated.
 //!
-//! *Memory.* What is remembered at a client changes when its update is aggregated, and only then: a job that was called
-//! off or lost changes nothing.
+//! *Memory.* A client's memory changes only when its update is aggregated: a job that was called off or lost changes
+//! nothing.
 //!
 //! # Example
 //! ```toml
@@ -70,7 +69,7 @@ use fedgenie_core::id::ClientId;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// The source of this file, which opens with what `[algorithm]` is.
+/// The source of this file, which opens with the definition of `[algorithm]`.
 pub const DOCUMENTED: &str = include_str!("algorithm.rs");
 
 /// Parameters of an algorithm, as a scenario writes them.
@@ -129,8 +128,8 @@ pub trait JobRule: Debug + Send + Sync {
         None
     }
 
-    /// Fills what is added to each gradient of a job, a number for each parameter of the layout; false if nothing is
-    /// added. `memory` is what was sent, and what the client remembers.
+    /// Fills the correction of each gradient of a job, a number for each parameter of the layout; false if there is
+    /// no correction. `memory` is the server's memory as sent, and the client's own.
     fn correct(&self, _layout: &Layout, _memory: &JobMemory, _correction: &mut Vec<f32>) -> bool {
         false
     }
@@ -140,8 +139,8 @@ pub trait JobRule: Debug + Send + Sync {
         false
     }
 
-    /// Appends what the client remembers once the update is aggregated: a number for each of the update's parameters,
-    /// in their order; none if it goes on with what it remembers.
+    /// Appends the client's memory once the update is aggregated: a number for each of the update's parameters, in
+    /// their order; nothing if its memory stays the same.
     fn leave(&self, _done: &Done<'_>, _left: &mut Vec<f32>) {}
 
     /// How the server's memory changes where a client's changes from `before`, zeros at first, to `after`; `clients` is
@@ -162,11 +161,11 @@ pub struct Done<'a> {
     pub layout: &'a Layout,
     /// `x`: the model that the client was sent.
     pub start: &'a [f32],
-    /// What became of it, and the job's steps.
+    /// The result of the job, and its steps.
     pub update: &'a Update,
     /// `η`: the learning rate of the job's round.
     pub rate: f64,
-    /// What the client was sent and remembered.
+    /// The server's memory as sent, and the client's own.
     pub memory: &'a JobMemory,
     /// The mean gradient of its loss at `x`, where the rule needs it.
     pub gradient: &'a [f32],
@@ -180,7 +179,7 @@ pub trait Combine: Debug + Send + Sync {
     }
 
     /// Factors of the changes of trained parameters, one for each contribution, beside their weights and not in the sum
-    /// that these are divided by; none if all are 1.
+    /// that these are divided by; `None` if all are 1.
     fn factors(&self, _contributions: &[&Contribution<'_>], _weights: &[f64]) -> Option<Vec<f64>> {
         None
     }
@@ -196,8 +195,8 @@ pub trait Combine: Debug + Send + Sync {
     }
 
     /// Compares the updates of a round before they are combined, one for each client and the model that it was sent,
-    /// ascending by client and job: moves weight between them, and says what their clients keep. `weights` are those of
-    /// the average, before they are divided by their sum. None where updates are combined as they are.
+    /// ascending by client and job: moves weight between them, and sets the private state of their clients. `weights`
+    /// are those of the average, before they are divided by their sum. `None` if updates are combined as they are.
     fn relate(&self, _sent: &[(ClientId, &[f32])], _updates: &[&Update], _weights: &[f64]) -> Option<Related> {
         None
     }
@@ -209,13 +208,13 @@ pub trait OfNumbers: Sync {
     fn combine(&self, changes: &mut [f64]) -> f64;
 }
 
-/// What a server makes of the updates of a round together: see [`Combine::relate`].
+/// Result of comparing the updates of a round: see [`Combine::relate`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Related {
     /// The weight of each update in the average, instead of the one that it had; their sum is the same, and an update
     /// without weight stays without.
     pub weights: Vec<f64>,
-    /// What each client keeps, instead of what its update says.
+    /// Private state of each client, in place of that in its update.
     pub private: Vec<Vec<f32>>,
 }
 

@@ -6,9 +6,9 @@
 //! update has the rows that the client moved: their ids and values.
 //!
 //! A segment is *shared*, the same for everybody, or there is one for each *cluster* of edge servers. The vector holds
-//! one of each: what a client is sent. A run keeps a vector for each cluster, whose shared segments are equal.
+//! one of each: the model that a client is sent. A run keeps a vector for each cluster; shared segments are equal.
 //!
-//! What a client keeps to itself is no part of this vector: see [`crate::task::PrivateState`].
+//! The vector does not hold private state of clients: see [`crate::task::PrivateState`].
 //!
 //! # Example
 //! ```
@@ -29,7 +29,7 @@ use std::ops::Range;
 /// Bytes of a parameter, and of the id of a row.
 const NUMBER: u64 = 4;
 
-/// Who has the same values of a segment.
+/// Where a segment has the same values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everybody.
@@ -43,9 +43,9 @@ pub enum Scope {
 pub struct Segment {
     /// Its name, for messages and files.
     pub name: String,
-    /// Who has the same values of it.
+    /// Where it has the same values.
     pub scope: Scope,
-    /// Rows and numbers of a row, for a table; none for a dense segment.
+    /// Rows and numbers of a row, for a table; `None` for a dense segment.
     pub table: Option<(usize, usize)>,
     /// Whether gradient descent changes it. Tables are trained.
     pub trained: bool,
@@ -166,7 +166,7 @@ impl Layout {
         parts.map(move |(range, _)| range.start..range.end.min(trained)).filter(|range| !range.is_empty())
     }
 
-    /// Bytes of what belongs to a cluster.
+    /// Bytes of the segments of a cluster.
     pub fn bytes_of_cluster(&self) -> u64 {
         let own = self.segments.iter().filter(|segment| segment.scope == Scope::Cluster);
         own.map(|segment| segment.len as u64 * NUMBER).sum()
@@ -244,7 +244,7 @@ impl Layout {
     }
 }
 
-/// What a client sends back, what it keeps, and what it says of its training.
+/// A client's result: parameters that it sends back, private state, memory, and measures of its training.
 #[derive(Clone, Debug, Default, PartialEq, Stateful)]
 pub struct Update {
     /// The dense parts of its model after training, in the order of [`Layout::dense_parts`], then the values of `rows`.
@@ -252,9 +252,9 @@ pub struct Update {
     pub parameters: Vec<f32>,
     /// The rows that it moved, ascending.
     pub rows: Vec<u32>,
-    /// What it keeps to itself after training; empty if nothing.
+    /// Its private state after training; empty if it has no such state.
     pub private: Vec<f32>,
-    /// What the algorithm leaves with the client, as many and in the same order as `parameters`; empty if nothing.
+    /// Memory that the algorithm leaves with the client, one number for each of `parameters`, in their order, or empty.
     pub memory: Vec<f32>,
     /// Mean loss of its examples during the first epoch, each batch as seen before its step.
     pub first_loss: f64,
@@ -276,7 +276,7 @@ impl Update {
         (self.first_loss, self.loss_rms, self.diverged, self.steps) = (0.0, None, false, 0);
     }
 
-    /// The client's whole model: that which it was sent, with what it changed. Copied into `buffer` only where the
+    /// The client's whole model: the model that it was sent, with its changes. Copied into `buffer` only where the
     /// update is a part of the model.
     pub fn model<'a>(&'a self, layout: &Layout, start: &[f32], buffer: &'a mut Vec<f32>) -> &'a [f32] {
         if layout.rows() == 0 {
@@ -288,12 +288,12 @@ impl Update {
         buffer
     }
 
-    /// What it has of the model: where each part lies in the vector, and its numbers.
+    /// Its parts of the model: where each lies in the vector, and its numbers.
     pub fn parts<'a>(&'a self, layout: &'a Layout) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
         self.spread(layout, &self.parameters)
     }
 
-    /// What the algorithm leaves with the client, in the same way; nothing where it leaves nothing.
+    /// Memory that the algorithm leaves with the client, part by part in the same way; empty if there is no memory.
     pub fn left<'a>(&'a self, layout: &'a Layout) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
         let has_some = !self.memory.is_empty();
         has_some.then(|| self.spread(layout, &self.memory)).into_iter().flatten()

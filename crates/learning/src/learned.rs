@@ -1,10 +1,10 @@
-//! The state of learning as a value: models, optimizers, and what clients, servers and the algorithm remember.
+//! The state of learning as a value: models, optimizers, and the memories of clients, servers and the algorithm.
 //!
 //! # Definition
 //! A clone shares all parts with the original until one of both changes them. [`State::open`] opens a round with the
 //! data of that round; [`State::fold`] takes the opened round and the updates that arrived, and makes the next state.
-//! Whoever asks "what if" folds on a clone: the regret in hindsight, an edge server, the cloud and the run itself fold
-//! by this one function.
+//! A counterfactual folds on a clone. The regret in hindsight, an edge server, the cloud and the run itself fold by
+//! this one function.
 //!
 //! # Determinism
 //! As [`fold`](crate::algorithm::fold): the order of the updates does not matter.
@@ -23,7 +23,7 @@ use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
 use std::sync::Arc;
 
-/// What folding depends on and never changes during a run.
+/// Inputs of folding that never change during a run.
 #[derive(Clone, Debug)]
 pub struct Learner {
     /// How parameters are arranged.
@@ -38,7 +38,7 @@ pub struct Learner {
     server: ServerOptimizer,
     /// The mean of changes itself.
     mean: ServerOptimizer,
-    /// An edge server's step: it averages what it gets; only the cloud keeps a part of the old model.
+    /// An edge server's step: it averages updates; only the cloud keeps a part of the old model.
     edge: ServerOptimizer,
 }
 
@@ -82,13 +82,13 @@ pub struct State {
     pub models: Vec<Arc<[f32]>>,
     /// The optimizer of each; they agree on shared segments.
     pub servers: Vec<ServerOptimizer>,
-    /// What clients keep to themselves.
+    /// Private state of clients.
     pub private: Arc<PrivateTable>,
     /// For each row of a table, the round in which it was last moved; round 0 if never.
     pub moved: Arc<Vec<Round>>,
-    /// What each server remembers for its task, beside the models.
+    /// Each server's memory for its task, beside the models.
     pub memories: Arc<Vec<Vec<f64>>>,
-    /// What the algorithm remembers.
+    /// The algorithm's memory.
     pub memory: Memory,
 }
 
@@ -107,7 +107,7 @@ impl<'t> OpenRound<'t> {
         self.round
     }
 
-    /// What is learned, with the data of the round.
+    /// The task, with the data of the round.
     pub const fn task(&self) -> &'t dyn Task {
         self.task
     }
@@ -127,7 +127,7 @@ pub enum Tier {
 /// An update that arrived, of a client or of an edge server.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// Who trained. The cloud numbers its edge servers as if they were clients.
+    /// The client that trained. The cloud numbers its edge servers as if they were clients.
     pub client: ClientId,
     /// Which of its jobs.
     pub number: JobNumber,
@@ -139,7 +139,7 @@ pub struct Arrival<'a> {
     pub age: f64,
     /// The coefficient that a policy gave it, in the place of a weight.
     pub weight: Option<f64>,
-    /// The learning rate of the job's round; none of a model that is the result of no job.
+    /// The learning rate of the job's round; `None` for a model that no job made.
     pub rate: Option<f64>,
     /// The model that its change is counted from.
     pub start: &'a [f32],
@@ -169,11 +169,11 @@ impl Arrival<'_> {
 /// The servers that remember, for their task, which clients' updates they have taken in.
 #[derive(Clone, Copy, Debug)]
 pub enum Remember<'a> {
-    /// Every server: those that are not listed have taken in no update.
+    /// Every server; a server that is not listed has taken in no update.
     All(&'a [(EdgeId, Vec<ClientId>)]),
-    /// One server; the others remember what they did.
+    /// One server; the memories of the others stay the same.
     One(EdgeId, &'a [ClientId]),
-    /// None yet: an edge server's model may not reach the cloud.
+    /// No server yet: an edge server's model may not reach the cloud.
     Nobody,
 }
 
@@ -181,14 +181,14 @@ pub enum Remember<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFinite;
 
-/// What was folded.
+/// Result of a fold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Folded {
     /// Whether there is a new model: whether anything arrived.
     pub is_new: bool,
     /// The rows that were moved, ascending.
     pub rows: Vec<u32>,
-    /// What each client keeps, where the algorithm says it in the place of the updates.
+    /// Private state of each client, where the algorithm sets it in place of the updates.
     pub private: Option<Vec<Vec<f32>>>,
 }
 
@@ -225,7 +225,7 @@ impl State {
         state
     }
 
-    /// Folds the updates of a round into the models, what their clients and the algorithm remember into the state, and
+    /// Folds the updates of a round into the models and into the memories of their clients and of the algorithm, and
     /// lets servers remember.
     ///
     /// # Errors
@@ -262,7 +262,7 @@ impl State {
         };
         let contributions: Vec<Contribution<'_>> =
             arrivals.iter().zip(ages).map(|(arrival, age)| arrival.contribution(age)).collect();
-        // The step may use what the algorithm remembers of this round.
+        // The step may use the algorithm's memory of this round.
         if let Some(rule) = &learner.algorithm.job {
             let mut left: Vec<&Arrival<'_>> = arrivals.iter().collect();
             left.sort_unstable_by_key(|arrival| (arrival.client, arrival.number));
@@ -279,7 +279,7 @@ impl State {
         Ok(Folded { is_new: true, rows, private })
     }
 
-    /// Moves the models by one step; all of them, or none if one is not finite.
+    /// Moves all models by one step, or leaves all of them unchanged if one is not finite.
     fn step(
         &mut self,
         learner: &Learner,
@@ -287,7 +287,7 @@ impl State {
         tier: Tier,
         contributions: &[Contribution<'_>],
     ) -> Result<(), NotFinite> {
-        // What the algorithm remembers is of the one server, or of the cloud.
+        // The algorithm's memory belongs to the one server, or to the cloud.
         let moves = matches!(tier, Tier::Server | Tier::Mean);
         let shift = learner.algorithm.job.as_ref().filter(|_| moves).map_or(0.0, |rule| rule.shift());
         let memory = self.memory.clone();
@@ -328,7 +328,7 @@ impl State {
         }
     }
 
-    /// Takes over what the clients of the updates keep; the last job of a client counts.
+    /// Takes over the private state of the updates' clients; the last job of a client counts.
     fn keep(&mut self, arrivals: &[Arrival<'_>], instead: Option<&[Vec<f32>]>) {
         let kept = |(index, arrival): (usize, &Arrival<'_>)| {
             let kept = instead.map_or(&arrival.update.private, |instead| &instead[index]);
@@ -365,14 +365,14 @@ impl State {
         ModelState { model, private, round: self.round, moved: &self.moved, memories: &self.memories }
     }
 
-    /// The model of a cluster, with what clients keep.
+    /// The model of a cluster, with the private state of clients.
     pub fn current(&self, cluster: u32) -> ModelState<'_> {
         self.view(&self.models[cluster as usize], PrivateView::of(&self.private))
     }
 }
 
-/// Lets the combination compare updates with each other, where it does: weights for age with which they weigh what it
-/// says, and what each client keeps. What is the result of no job is not compared.
+/// Compares updates by `Combine::relate`: factors in place of the weights for age, and the private state of each
+/// client. `None` if the combination does not compare updates, or if no job made one of them.
 fn relate(
     learner: &Learner,
     task: &dyn Task,

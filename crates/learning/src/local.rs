@@ -75,13 +75,13 @@ impl Tally {
     }
 }
 
-/// Where losses are told, if somebody asks.
+/// Where losses are told, if they are asked for.
 pub(crate) type Told<'a> = Option<&'a mut Tally>;
 
-/// What a step on a mini-batch is.
+/// Steps on mini-batches.
 pub(crate) trait Stepper {
-    /// Makes a step on some examples; steps are counted from 1. Tells their losses where somebody asks, as they are
-    /// before the step. Returns whether the loss is finite.
+    /// Makes a step on some examples; steps are counted from 1. Tells their losses before the step to `tally`, if there
+    /// is one. Returns whether the loss is finite.
     fn step(&mut self, batch: &[u32], number: u64, tally: Told<'_>) -> bool;
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Course {
     pub keeps_whole: bool,
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub tally: Tally,
@@ -133,8 +133,8 @@ impl Course {
 }
 
 impl Outcome {
-    /// Writes losses, steps, and whether anything is not finite, beside parameters and what the client keeps. All NaNs
-    /// become one: their bits are not defined.
+    /// Writes losses, steps, and whether anything is not finite, beside parameters and private state. All NaNs become
+    /// one: their bits are not defined.
     pub fn settle(&self, loss_rms: bool, update: &mut Update) {
         let [loss, rms] = self.tally.means();
         (update.first_loss, update.loss_rms) = (loss, loss_rms.then_some(rms));
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use fedgenie_core::rng::{Purpose, Streams};
 
-    /// Notes what it is asked for; the loss of an example is its number.
+    /// Notes its calls; the loss of an example is its number.
     #[derive(Default)]
     struct Notes {
         batches: Vec<Vec<u32>>,

@@ -1,7 +1,7 @@
-//! What clients learn, as one object: parameters, local training, measures, evaluation.
+//! The task that clients learn, as one object: parameters, local training, measures, evaluation.
 //!
-//! A task knows its data and who holds what of them. The run knows the clock, who was selected, and when updates are
-//! aggregated; it keeps the global model and what clients keep to themselves, and hands them to the task.
+//! A task knows its data and their holders. The run knows the clock, the selected clients, and when updates are
+//! aggregated; it keeps the global model and the private state of clients, and hands them to the task.
 //!
 //! | module | task |
 //! |---|---|
@@ -39,10 +39,10 @@ use std::any::Any;
 
 /// Something that clients learn together.
 ///
-/// The methods without a default are what every task is; the others hand out [optional parts](parts).
+/// Every task has the methods without a default; the others hand out [optional parts](parts).
 ///
 /// # Determinism
-/// What a method gives depends on its arguments alone, not on the thread or on what a worker did before.
+/// A method's result depends on its arguments alone, not on the thread or on earlier calls of a worker.
 pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// The parameters that travel.
     fn layout(&self) -> &Layout;
@@ -50,10 +50,10 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// Fills the model that a run starts from, with the segments of one cluster.
     fn init(&self, cluster: u32, streams: &Streams, parameters: &mut [f32]);
 
-    /// What is known of the data and who holds them. It is asked for in every round: keep it ready.
+    /// Description of the data and their holders. It is asked for in every round: keep it ready.
     fn describe(&self) -> &Description;
 
-    /// What the files of a run say beside its records.
+    /// Contents of a run's files beside its records.
     fn appendix(&self) -> Appendix {
         Appendix::default()
     }
@@ -61,7 +61,7 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// Operations of a client's job, roughly: decides how jobs are put together for threads, and nothing else.
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64;
 
-    /// One client's training: from what it was sent and what it keeps to its update.
+    /// One client's training: from the model that it was sent and its private state to its update.
     fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update);
 
     /// How the updates of this model are combined, where it has a way of its own.
@@ -69,40 +69,40 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Answers each question: writes its values and its weight. What a question gets does not depend on the others, bit
+    /// Answers each question: writes its values and its weight. An answer does not depend on the other questions, bit
     /// for bit. A task may share work between neighbours in the list: test and then validation data of the same model,
     /// then the measures of that model alone, or the same data under several models.
     fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool);
 
-    /// What is written to a model file: named tensors, of the models of all clusters and of what clients keep.
+    /// Named tensors for a model file, of the models of all clusters and of clients' private state.
     fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor>;
 
-    /// Jobs that move less than the whole model; none where every job moves the whole model, both ways.
+    /// Jobs that move less than the whole model; `None` if every job moves the whole model, both ways.
     fn partial(&self) -> Option<&dyn PartialTransfer> {
         None
     }
 
-    /// What clients keep to themselves; none where they keep nothing.
+    /// Private state of clients; `None` if they have no such state.
     fn private(&self) -> Option<&dyn PrivateState> {
         None
     }
 
-    /// Losses outside of training; none where a model has none on a client's data.
+    /// Losses outside of training; `None` if a model has no loss on a client's data.
     fn losses(&self) -> Option<&dyn Losses> {
         None
     }
 
-    /// Questions that clients answer before a selection; none where they know their losses alone.
+    /// Questions that clients answer before a selection; `None` if they know their losses alone.
     fn probes(&self) -> Option<&dyn Probes> {
         None
     }
 
-    /// Who holds examples of which kind; none where examples are all alike and stay where they are.
+    /// Holders of examples of each kind; `None` if examples are all alike and stay where they are.
     fn dealt(&self) -> Option<&dyn DealtData> {
         None
     }
 
-    /// Numbers that are looked up; none where everything is computed.
+    /// Numbers that are looked up; `None` if everything is computed.
     fn script(&self) -> Option<&dyn Script> {
         None
     }
@@ -126,7 +126,7 @@ impl dyn Task {
         parameters
     }
 
-    /// What a client keeps: what its updates left, or what it starts with.
+    /// A client's private state: as its updates left it, or as it starts.
     pub fn private_of(&self, client: ClientId, kept: Option<&[f32]>, streams: &Streams) -> Vec<f32> {
         match (kept, self.private()) {
             (Some(kept), _) => kept.to_vec(),
@@ -145,7 +145,7 @@ impl dyn Task {
         self.partial().map_or_else(of_rows, |partial| partial.update_bytes(update, context))
     }
 
-    /// What clients can be asked.
+    /// Kinds of questions for clients.
     pub fn probe_kinds(&self) -> &[ProbeKind] {
         self.probes().map_or(&[], Probes::kinds)
     }
@@ -165,20 +165,20 @@ pub struct JobKey {
     pub number: JobNumber,
 }
 
-/// What a client has to do.
+/// A client's job.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// Who trains.
+    /// The client that trains.
     pub client: ClientId,
     /// The server's round in which it was dispatched; decides the learning rate.
     pub round: Round,
-    /// What its random numbers belong to, beside the client.
+    /// Number of the job; with the client, it selects the stream of random numbers.
     pub number: JobNumber,
     /// The model it was sent.
     pub start: &'a [f32],
-    /// What it kept; none if no update of it was ever aggregated.
+    /// Its private state; `None` if no update of it was ever aggregated.
     pub private: Option<&'a [f32]>,
-    /// Whole epochs in place of those of the settings; none as the settings say. Never given where they count steps.
+    /// Whole epochs in place of those of the settings; `None` keeps the settings. Never given where they count steps.
     pub epochs: Option<u32>,
     /// Numbers added to every gradient, one for each parameter of the layout: after clipping, before the proximal term
     /// and decay. Of tables, to the rows that the job moves, in each of its steps.
@@ -195,7 +195,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What all jobs of a run have in common.
+/// Inputs that all jobs of a run share.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// How clients train.
@@ -206,14 +206,14 @@ pub struct Context<'a> {
     pub loss_rms: bool,
 }
 
-/// What a thread reuses from job to job: whatever the task keeps there.
+/// State that a thread reuses from job to job; the task chooses its type.
 #[derive(Default)]
 pub struct Worker {
     kept: Option<Box<dyn Any + Send>>,
 }
 
 impl Worker {
-    /// What the task keeps, made at the first call.
+    /// The task's state, made at the first call.
     ///
     /// # Panics
     /// If another type was kept before: a worker serves one task.

@@ -48,17 +48,17 @@ pub struct LocalTraining {
     pub length: Length,
     /// Examples in a mini-batch; at least 1. With `usize::MAX` each step is on all examples of a client.
     pub batch: usize,
-    /// What a step makes of a gradient.
+    /// The rule of a step.
     pub optimizer: Optimizer,
     /// How the learning rate changes from round to round.
     pub schedule: Schedule,
     /// The largest norm of a gradient; larger ones are scaled down.
     pub clip: Option<f32>,
-    /// Weight μ of the pull towards the model that was sent (FedProx); 0 for none.
+    /// Weight μ of the proximal term (FedProx); 0 without one.
     pub proximal: f32,
     /// Weight decay of parts of the model, beside the optimizer's; ascending and apart.
     pub decays: Vec<Decay>,
-    /// What a client adds to its update before it sends it, where it adds noise; for tasks that can.
+    /// Noise that a client adds to its update before it sends it, if any; for tasks that can.
     pub noise: Option<Noise>,
 }
 
@@ -67,7 +67,7 @@ pub struct LocalTraining {
 pub struct Noise {
     /// Its standard deviation; above 0 and finite.
     pub sigma: f32,
-    /// On what.
+    /// The numbers that get noise.
     pub scope: NoiseScope,
 }
 
@@ -91,7 +91,7 @@ pub struct TrainingError {
     pub key: &'static str,
     /// Its value.
     pub found: f64,
-    /// What would be right.
+    /// The values that would be right.
     pub expected: &'static str,
 }
 
@@ -136,7 +136,7 @@ impl LocalTraining {
         self.optimizer.rate(self.schedule.factor(round.0) as f32)
     }
 
-    /// The epochs of a job; none if it is counted in steps.
+    /// The epochs of a job; `None` if it is counted in steps.
     pub const fn epochs(&self) -> Option<u32> {
         match self.length {
             Length::Epochs(epochs) => Some(epochs),
@@ -167,11 +167,11 @@ impl LocalTraining {
 /// A client's training.
 #[derive(Clone, Copy, Debug)]
 pub struct TrainingJob<'a> {
-    /// Who trains.
+    /// The client that trains.
     pub client: ClientId,
     /// The server's round in which it was dispatched; decides the learning rate.
     pub round: Round,
-    /// What its random numbers belong to, beside the client.
+    /// Number of the job; with the client, it selects the stream of random numbers.
     pub number: JobNumber,
     /// The model it was sent.
     pub start: &'a [f32],
@@ -179,7 +179,7 @@ pub struct TrainingJob<'a> {
     pub examples: &'a [u32],
 }
 
-/// What a thread reuses from job to job.
+/// Buffers that a thread reuses from job to job.
 #[derive(Default)]
 pub struct Worker {
     /// Of the model.
@@ -195,7 +195,7 @@ impl Worker {
     }
 }
 
-/// Trains clients: what all jobs of a round have in common.
+/// Trains clients; has the inputs that all jobs of a round share.
 #[derive(Clone, Copy)]
 pub struct Trainer<'a> {
     /// The model that learns.
@@ -266,7 +266,7 @@ impl Trainer<'_> {
         let noise = self.streams.stream(Purpose::TrainingNoise, client.0, number.0);
         let mut rows = Rows { model, data, noise, squares: job.loss_rms, scratch };
         if !job.run(order, &mut rows, buffers, &mut wanted) {
-            // What is left in padding may not be finite, which no later job should meet.
+            // Numbers left in padding may not be finite; no later job should meet them.
             *scratch = Scratch::on(scratch.path());
         }
         if let Wanted::Update(update) = wanted {
@@ -276,7 +276,7 @@ impl Trainer<'_> {
     }
 }
 
-/// What a model loses on rows.
+/// A model's loss on rows.
 struct Rows<'a> {
     model: &'a dyn Model,
     data: &'a Dataset,

@@ -8,7 +8,7 @@ use crate::layout::{Layout, Update};
 use crate::task::{Context, Job, Task, Worker};
 use crate::trainer::spread;
 
-/// A client's job, with what the algorithm sent and what the client remembers.
+/// A client's job, with the algorithm's memory: the server's as sent, and the client's own.
 #[derive(Clone, Debug)]
 pub struct Assignment<'a> {
     /// The job; its correction is the algorithm's.
@@ -17,7 +17,7 @@ pub struct Assignment<'a> {
     pub memory: JobMemory,
 }
 
-/// What a thread reuses from job to job.
+/// Buffers that a thread reuses from job to job.
 #[derive(Default)]
 struct Scratch {
     of_task: Worker,
@@ -25,8 +25,8 @@ struct Scratch {
     gradient: Vec<f32>,
 }
 
-/// Trains all jobs, on all cores of the current pool if `parallel`; update `i` is that of job `i`, with what the
-/// algorithm leaves with the client.
+/// Trains all jobs, on all cores of the current pool if `parallel`; update `i` is that of job `i`, with the memory that
+/// the algorithm leaves with the client.
 ///
 /// # Panics
 /// If the numbers of jobs and updates differ, or the rule needs gradients that the task does not know.
@@ -61,7 +61,7 @@ fn train_under(
     let is_corrected = rule.correct(layout, memory, correction);
     let job = Job { correction: is_corrected.then_some(&**correction), ..*job };
     task.train(&job, context, of_task, update);
-    // A job without a step, for example on examples without negatives, leaves what the client remembers.
+    // A job without a step, for example on examples without negatives, leaves the client's memory unchanged.
     if update.diverged || update.steps == 0 {
         return;
     }

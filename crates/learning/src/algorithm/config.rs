@@ -12,10 +12,10 @@ pub struct AggregationConfig {
     /// How much each update counts; by data size unless an algorithm says otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weighting: Option<Weighting>,
-    /// What the server makes of the mean change.
+    /// The server's step along the mean change.
     #[serde(default)]
     pub server: ServerConfig,
-    /// What the change of a row of a table is divided by, for tasks whose updates have rows.
+    /// The divisor of a table row's change, for tasks whose updates have rows.
     #[serde(default)]
     pub rows: RowDivisor,
     /// Whether the changes of updates that a policy gave weights are divided by the sum of these.
@@ -23,14 +23,14 @@ pub struct AggregationConfig {
     pub normalise: bool,
 }
 
-/// What the weighted change of a row is divided by.
+/// The divisor of a row's weighted change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowDivisor {
-    /// By the weights of all who are aggregated: who did not send the row has not changed it.
+    /// By the weights of all contributions: a client that did not send the row has not changed it.
     #[default]
     Selected,
-    /// By the weights of those who sent the row.
+    /// By the weights of the contributions with the row.
     Touched,
 }
 
@@ -38,12 +38,12 @@ pub enum RowDivisor {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weighting {
-    /// By data size, among those that contribute.
+    /// By data size, among the contributing clients.
     #[default]
     DataSize,
     /// All the same.
     Uniform,
-    /// By data size, among all clients: what the others would have counted stays with the old model.
+    /// By data size, among all clients: the share of the others stays with the old model.
     TotalSize,
 }
 

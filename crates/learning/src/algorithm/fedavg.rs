@@ -1,8 +1,8 @@
 //! FedAvg: the weighted mean of the clients' changes.
 //!
 //! # Definition
-//! `Δ = Σ p_k δ_k`, with the weights of `[aggregation] weighting`. This is what a scenario without any entry does; the
-//! entry says it.
+//! `Δ = Σ p_k δ_k`, with the weights of `[aggregation] weighting`. A scenario without an entry does the same; the entry
+//! states it.
 //!
 //! # Source
 //! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,

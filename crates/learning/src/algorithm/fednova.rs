@@ -13,7 +13,7 @@
 //! weights of a policy, staleness that discounts), τ is the mean by the absolute values of these weights: clients with
 //! equal steps are averaged as they would be without the algorithm. A job without a step counts in τ as one that went
 //! nowhere. Running means, which gradient descent does not change, are averaged plainly. An edge server averages its
-//! clients' updates so; what it sends the cloud is the result of no job, and the cloud averages it plainly.
+//! clients' updates so; no job made the model that it sends the cloud, so the cloud averages it plainly.
 //!
 //! # Inputs
 //! `[training] optimizer = { sgd = … }` without Nesterov's momentum and without dampening; momentum or `proximal`, not
@@ -78,7 +78,7 @@ impl AlgorithmSettings for Config {
     }
 }
 
-/// What a step of a job is.
+/// The local solver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Solver {
     Plain,
@@ -123,7 +123,7 @@ impl Combine for FedNova {
     }
 
     fn factors(&self, contributions: &[&Contribution<'_>], weights: &[f64]) -> Option<Vec<f64>> {
-        // None of an edge server's model, which the cloud averages plainly.
+        // `None` for an edge server's model, which the cloud averages plainly.
         let steps: Vec<u64> = contributions.iter().map(|one| one.steps).collect::<Option<_>>()?;
         let norm = |(one, &steps): (&&Contribution<'_>, &u64)| self.0.norm(steps, one.rate);
         let norms: Vec<f64> = contributions.iter().zip(&steps).map(norm).collect();

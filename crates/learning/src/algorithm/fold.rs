@@ -1,7 +1,7 @@
 //! Folding updates into the global model: weighted mean of the clients' changes, and the server's step along it.
 //!
 //! # Definition
-//! `Δ = Σ_k p_k (w_k − v_k)`, where `w_k` is what client `k` sent and `v_k` the model it was sent at dispatch. With
+//! `Δ = Σ_k p_k (w_k − v_k)`, where client `k` was sent the model `v_k` at dispatch and sent back `w_k`. With
 //! data size `n_k` and staleness weight `s_k` (1 for a fresh update), sums over the contributions and `N` the number of
 //! examples of all clients, whether they contribute or not:
 //!
@@ -9,24 +9,24 @@
 //! |---|---|
 //! | `data-size` | `n_k s_k / Σ_j n_j s_j` |
 //! | `uniform` | `s_k / Σ_j s_j`, over contributions with examples |
-//! | `total-size` | `n_k s_k / N`; what is missing to 1 stays with the old model |
+//! | `total-size` | `n_k s_k / N`; the remainder to 1 stays with the old model |
 //!
 //! An update may have a *weight of its own*, which a policy gave it: then `Δ = Σ_k weight_k s_k (w_k − v_k)`, whatever
 //! the weighting, and is not divided by anything; by `normalise` it is divided by `Σ_j weight_j s_j`, or, of a row by
-//! `"touched"`, by the sum over those that moved it. All contributions have one, or none. Weights may be negative; where
-//! all are 0, or a sum to be divided by, nothing changes.
+//! `"touched"`, by the sum over the contributions that moved it. Either all contributions have such a weight, or no
+//! contribution has. Weights may be negative; where all are 0, or a sum to be divided by, nothing changes.
 //!
-//! Where staleness *discounts* (asynchronous aggregation), the `s_j` are left out of the sums: what age takes away
-//! stays with the old model.
+//! Where staleness *discounts* (asynchronous aggregation), the `s_j` are left out of the sums: the weight that age
+//! takes away stays with the old model.
 //!
 //! The server's `average` is `w ← w + Δ`. If all updates are fresh, `v_k = w`, and by `data-size` this is
 //! `Σ_k p_k w_k`. Other servers take Δ for the negative gradient of an optimizer: [`super::ServerOptimizer`]. Without
-//! any weight the model, and what the server remembers, are unchanged.
+//! any weight, the model and the server's memory are unchanged.
 //!
 //! Of a table, a contribution has the rows that its client moved; its change of the others is 0. By `rows = "selected"`
 //! the change of a row is divided by the weights of all contributions, as any other parameter's; by `"touched"`, by the
-//! weights of those that moved it (under `total-size` too). A row that nobody moved stays as it is, and so does what
-//! the server remembers of it. A segment of a cluster takes in the contributions of that cluster alone.
+//! weights of the contributions that moved it (under `total-size` too). A row that no client moved stays as it is, and
+//! so does the server's memory of it. A segment of a cluster takes in the contributions of that cluster alone.
 //!
 //! # Source
 //! H. B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS 2017,
@@ -45,13 +45,13 @@ use crate::layout::{Layout, Scope};
 use fedgenie_core::id::{ClientId, JobNumber};
 use std::ops::Range;
 
-/// The source of this file, which opens with what `[aggregation]` does.
+/// The source of this file, which opens with the definition of `[aggregation]`.
 pub const DOCUMENTED: &str = include_str!("fold.rs");
 
 /// One client's part in an aggregation, or an edge server's.
 #[derive(Clone, Copy, Debug)]
 pub struct Contribution<'a> {
-    /// Who trained. The cloud numbers its edge servers as if they were clients.
+    /// The client that trained. The cloud numbers its edge servers as if they were clients.
     pub client: ClientId,
     /// Which of its jobs.
     pub number: JobNumber,
@@ -59,17 +59,17 @@ pub struct Contribution<'a> {
     pub cluster: u32,
     /// How many examples it trained on.
     pub examples: usize,
-    /// The coefficient that the policy gave its change, in the place of a weight; of all contributions, or of none.
+    /// The policy's coefficient for its change, in place of a weight; either all contributions have one, or all `None`.
     pub weight: Option<f64>,
     /// Weight for its age: 1 for a fresh update, 0 to ignore it.
     pub staleness_weight: f64,
     /// The model it was sent.
     pub start: &'a [f32],
-    /// What it sent back: the dense parts of its model, then the values of `rows`; finite.
+    /// The parameters that it sent back: the dense parts of its model, then the values of `rows`; finite.
     pub parameters: &'a [f32],
     /// The rows that it moved, ascending.
     pub rows: &'a [u32],
-    /// Steps of the job; none of what is the result of no job, such as an edge server's model.
+    /// Steps of the job; `None` for a model that no job made, such as an edge server's.
     pub steps: Option<u64>,
     /// The learning rate of the job's round.
     pub rate: f64,
@@ -87,13 +87,13 @@ impl Contribution<'_> {
     }
 }
 
-/// What age does to the weights of the others.
+/// How age changes the weights of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aging {
     /// Weights are relative: an old update leaves more to the others.
     #[default]
     Relative,
-    /// What age takes away stays with the old model.
+    /// The weight that age takes away stays with the old model.
     Discounting,
 }
 
@@ -133,7 +133,7 @@ pub(super) struct Fold<'a> {
     pub rows: RowDivisor,
     /// Whether a sum of changes with weights of their own is divided by the sum of these.
     pub normalise: bool,
-    /// The weighted mean if none.
+    /// `None` for the weighted mean.
     pub combine: Option<&'a dyn Combine>,
 }
 
@@ -148,14 +148,14 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// What it has in a piece of the model, and what it was sent: `places` in what was sent back, and in the model.
+    /// Its piece of the update, and of the model that it was sent: `places` in the update, and in the model.
     fn changed(&self, places: &(Range<usize>, Range<usize>)) -> (&'a [f32], &'a [f32]) {
         let Contribution { parameters, start, .. } = *self.contribution;
         (&parameters[places.0.clone()], &start[places.1.clone()])
     }
 }
 
-/// Contributions in ascending order, and what the sum of their changes is divided by.
+/// Contributions in ascending order, and the divisor of the sum of their changes.
 struct Weighed<'a> {
     ordered: Vec<Part<'a>>,
     total: f64,
@@ -163,7 +163,7 @@ struct Weighed<'a> {
 
 impl Fold<'_> {
     /// Hands the mean change Δ to `fold`, piece by piece: the index of the piece's first parameter, its parameters and
-    /// their changes. `fold` is not called where there is no weight, and for rows that nobody moved.
+    /// their changes. `fold` is not called where there is no weight, and for rows that no client moved.
     pub fn changes(
         &self,
         global: &mut [f32],
@@ -220,7 +220,7 @@ impl Fold<'_> {
         }
     }
 
-    /// None without any weight.
+    /// `None` without any weight.
     fn weigh<'a>(&self, ordered: Vec<&'a Contribution<'a>>, population_examples: u64) -> Option<Weighed<'a>> {
         let mut total = self.total(ordered.iter().copied());
         let weights: Vec<f64> = ordered.iter().map(|contribution| contribution.weight(self.weighting)).collect();
@@ -259,7 +259,7 @@ impl Fold<'_> {
         }
     }
 
-    /// A dense part, whose values begin at `sent` in each contribution.
+    /// A dense part; its values begin at `sent` in each contribution.
     fn dense(
         &self,
         global: &mut [f32],
@@ -307,7 +307,7 @@ impl Fold<'_> {
         Weighed { ordered, total }: &Weighed<'_>,
         fold: &mut impl FnMut(usize, &mut [f32], &[f64]),
     ) {
-        // For each row, who sent it and where its values are: a counting sort, which keeps the order of contributions.
+        // For each row, its senders and places of its values: a counting sort, which keeps the order of contributions.
         let mut ends = vec![0_u32; self.layout.rows() + 1];
         for Part { contribution, .. } in ordered {
             contribution.rows.iter().for_each(|&row| ends[row as usize + 1] += 1);

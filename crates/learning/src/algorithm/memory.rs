@@ -1,4 +1,4 @@
-//! What an algorithm remembers from round to round: numbers of the server, and of each client.
+//! An algorithm's memory from round to round: numbers of the server, and of each client.
 
 use super::JobRule;
 use crate::layout::{Layout, Update};
@@ -7,21 +7,21 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::state::{State, Stateful};
 use std::sync::Arc;
 
-/// What a client was sent of the server's memory, and what it remembered itself, when its job began.
+/// Memory at the start of a job: the server's as sent to the client, and the client's own.
 #[derive(Clone, Debug, Default)]
 pub struct JobMemory {
-    /// Of the server; none where it remembers nothing.
+    /// Of the server; `None` if it remembers nothing.
     pub server: Option<Arc<[f32]>>,
-    /// Of the client; none before an update of it was aggregated.
+    /// Of the client; `None` before an update of it was aggregated.
     pub client: Option<Arc<[f32]>>,
 }
 
-/// What server and clients remember. A clone shares what did not change since.
+/// Memory of server and clients. A clone shares the parts that did not change since.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     /// Of the server, a number for each parameter of the layout; empty if nothing is remembered.
     server: Arc<Vec<f64>>,
-    /// The same as it travels; none if nothing is remembered.
+    /// The same as it travels; `None` if nothing is remembered.
     sent: Option<Arc<[f32]>>,
     clients: Arc<PrivateTable>,
 }
@@ -50,12 +50,12 @@ impl Memory {
         Self { sent: Some(rounded(&server)), server: Arc::new(server), clients: Arc::new(PrivateTable::new(clients)) }
     }
 
-    /// What a client's job begins with.
+    /// The memory that a client's job begins with.
     pub fn of(&self, client: ClientId) -> JobMemory {
         JobMemory { server: self.sent.clone(), client: self.clients.get(client).cloned() }
     }
 
-    /// Takes over what updates leave with their clients, in this order.
+    /// Takes over the memory that updates leave with their clients, in this order.
     pub fn take(&mut self, rule: &dyn JobRule, layout: &Layout, left: &[(ClientId, &Update)], clients: usize) {
         let mut left = left.iter().filter(|(_, update)| !update.memory.is_empty()).peekable();
         if left.peek().is_none() {

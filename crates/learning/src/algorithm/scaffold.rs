@@ -13,8 +13,8 @@
 //! the updates that are aggregated: neither weighted nor lessened by age, so that `c` is always the mean of all `c_k`.
 //! The paper averages with `[aggregation] weighting = "uniform"`.
 //!
-//! Where a client's next job began before its last update was aggregated, the change of `c_k` counts from what the
-//! client remembers at the aggregation.
+//! Where a client's next job began before its last update was aggregated, the change of `c_k` counts from the
+//! client's memory at the aggregation.
 //!
 //! # Inputs
 //! `option`: 1 or 2. The optimizer is `sgd` without momentum. In a round whose learning rate is 0, option 2 leaves

@@ -1,4 +1,4 @@
-//! What an algorithm is to be used with: the rest of the scenario, as far as algorithms depend on it.
+//! The rest of the scenario, as far as algorithms depend on it.
 
 use super::{ServerConfig, Weighting};
 use crate::trainer::OptimizerConfig;
@@ -9,7 +9,7 @@ use fedgenie_core::config::Complaint;
 pub struct Scene<'a> {
     /// The local optimizer.
     pub optimizer: &'a OptimizerConfig,
-    /// Weight μ of the pull towards the model that was sent; 0 for none.
+    /// Weight μ of the proximal term; 0 without one.
     pub proximal: f64,
     /// Whether clients add noise to their updates.
     pub has_noise: bool,

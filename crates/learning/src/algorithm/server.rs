@@ -11,7 +11,7 @@
 //! | `yogi` | as `adam`, but `v ← v − (1 − β₂)Δ² sign(v − Δ²)` |
 //! | `adagrad` | as `adam`, but `v ← v + Δ²` |
 //!
-//! What clients do not train but update by themselves, such as the running means of batch normalisation, is averaged
+//! Parameters that clients update without training, such as the running means of batch normalisation, are averaged
 //! under any server, with η = 1. At first `m = 0` and `v = τ²`; there is no bias correction.
 //!
 //! # Inputs
@@ -54,7 +54,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What scenarios can name as server.
+/// Servers that scenarios can name.
 pub static CATALOGUE: Catalogue =
     Catalogue { kind: "server", definition: "ServerConfig", entries: &[], shared: include_str!("server.rs") };
 
@@ -178,7 +178,7 @@ impl ServerConfig {
     }
 }
 
-/// A server's optimizer with what it remembers from round to round of one run.
+/// A server's optimizer with its state from round to round of one run.
 #[derive(Clone, Debug, Stateful)]
 pub struct ServerOptimizer {
     #[state(skip = "from the scenario")]
@@ -191,7 +191,7 @@ pub struct ServerOptimizer {
     rows: RowDivisor,
     #[state(skip = "from the scenario")]
     normalise: bool,
-    /// The weighted mean if none.
+    /// `None` for the weighted mean.
     #[state(skip = "from the scenario")]
     combine: Option<Arc<dyn Combine>>,
     #[state(skip = "from the task")]
@@ -333,7 +333,7 @@ impl ServerOptimizer {
     }
 }
 
-/// The step that `adam`, `yogi` and `adagrad` share; `grow` is what becomes of `v` with Δ².
+/// The step that `adam`, `yogi` and `adagrad` share; `grow` updates `v` with Δ².
 fn adapt(
     [lr, beta1, tau]: [f64; 3],
     parameters: &mut [f32],

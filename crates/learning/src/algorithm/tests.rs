@@ -1,4 +1,4 @@
-//! Which entries go together, and what travels.
+//! Which entries go together, and their traffic.
 
 use super::*;
 use crate::trainer::OptimizerConfig;

@@ -3,7 +3,7 @@
 //! # Definition
 //! Per number, of the `n` changes of a round the `b = ⌊fraction·n + 1e-9⌋` smallest and the `b` largest are left out; Δ
 //! is the plain mean of the rest. NaN counts as the largest. Of a table, `n` counts all updates, with a change of 0
-//! from those that did not move the row, or by `rows = "touched"` those alone that moved it.
+//! for updates that did not move the row, or by `rows = "touched"` only the updates that moved it.
 //!
 //! # Inputs
 //! `fraction`: at least 0, below 0.5. Weights do not enter: `weighting` is `uniform` (and is that if left out), no
@@ -77,7 +77,7 @@ impl AlgorithmSettings for Config {
     }
 }
 
-/// The mean of what is left.
+/// The mean of the rest.
 #[derive(Debug)]
 struct TrimmedMean {
     fraction: f64,

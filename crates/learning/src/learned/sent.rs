@@ -1,4 +1,4 @@
-//! What a client begins a job with, and how it is saved: models that many jobs share are saved once.
+//! The state that a client's job begins with, and how it is saved: models that many jobs share are saved once.
 
 use super::State as Learned;
 use crate::algorithm::JobMemory;
@@ -6,21 +6,21 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::state::State;
 use std::sync::Arc;
 
-/// What a client begins its job with.
+/// The state that a client's job begins with.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// The model it was sent.
     pub model: Arc<[f32]>,
-    /// What it kept at that moment; `None` if no update of it was ever aggregated.
+    /// Its private state at that moment; `None` if no update of it was ever aggregated.
     pub private: Option<Arc<[f32]>>,
-    /// What it was sent and remembered of the algorithm.
+    /// The algorithm's memory: the server's as sent, and the client's own.
     pub memory: JobMemory,
     /// The cluster of the model.
     pub cluster: u32,
 }
 
 impl Learned {
-    /// What a client is sent now beside this model, which is of a cluster.
+    /// The state that a client's job begins with now, given this model of a cluster.
     pub fn sent(&self, model: Arc<[f32]>, cluster: u32, client: ClientId) -> Sent {
         Sent { model, private: self.private.get(client).cloned(), memory: self.memory.of(client), cluster }
     }
@@ -66,7 +66,7 @@ impl SharedModels {
         }
     }
 
-    /// Saves or loads what a client was sent, if it was sent anything.
+    /// Saves or loads the state that a client's job begins with, if there is one.
     pub fn exchange_sent(&mut self, sent: &mut Option<Sent>, state: &mut State<'_>) {
         let mut is_some = sent.is_some();
         state.field(&mut is_some);

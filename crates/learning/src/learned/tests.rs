@@ -1,4 +1,4 @@
-//! Three rounds of each algorithm by hand, with two clients that hold a row each; and what folding keeps to.
+//! Three rounds of each algorithm by hand, with two clients that hold a row each; and invariants of folding.
 
 use super::*;
 use crate::algorithm::{AlgorithmsConfig, Done, JobMemory, JobRule, Scene};
@@ -13,7 +13,7 @@ use ndarray::Array2;
 const SGD: OptimizerConfig =
     OptimizerConfig::Sgd { lr: 0.125, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
 
-/// A learner under some algorithm, with what it learns.
+/// A learner under some algorithm, with its task.
 pub struct Case<'a> {
     pub task: &'a dyn Task,
     pub learner: Learner,
@@ -84,7 +84,7 @@ impl<'a> Case<'a> {
         assert!(state.fold(learner, open, Tier::Server, &arrivals, Remember::Nobody).unwrap().is_new);
     }
 
-    /// What a client remembers, and what the server does.
+    /// The memories of a client and of the server.
     pub fn memory(&self, client: ClientId) -> [Vec<f32>; 2] {
         let of = self.state.memory.of(client);
         [of.client, of.server].map(|numbers| numbers.map_or_else(Vec::new, |numbers| numbers.to_vec()))
@@ -145,7 +145,7 @@ fn averages_by_hand() {
 /// Corrections and another combination compose: the first round of FedNova, since corrections are still 0, with the
 /// memory of SCAFFOLD.
 /// Dynamic regularisation (D. A. E. Acar et al., "Federated learning based on dynamic regularization", ICLR 2021) with
-/// α = 1: a rule whose server moves by its memory, and that sends none of it.
+/// α = 1: a rule whose server moves by its memory, and that does not send it.
 #[derive(Debug)]
 struct Dynamic;
 
@@ -203,7 +203,7 @@ fn a_job_and_a_combination_compose() {
     assert_eq!(case.memory(ClientId(0)), [vec![-8.0; 2], vec![-1.0; 2]]);
 }
 
-/// A client whose update is not aggregated remembers what it did, and `c` stays the mean of all.
+/// A client whose update is not aggregated keeps its memory, and `c` stays the mean of all.
 #[test]
 fn memory_changes_with_aggregated_updates_alone() {
     let task = task();

@@ -31,15 +31,15 @@ pub trait PartialTransfer: Task {
     }
 }
 
-/// Numbers that clients keep to themselves from job to job, such as an embedding or an optimizer's moments. They begin
-/// as this part says and become what an update of the client says, once that is aggregated.
+/// Numbers that clients keep to themselves from job to job, such as an embedding or an optimizer's moments. This part
+/// gives their initial values; an update of the client replaces them, once it is aggregated.
 ///
 /// One task of the library has it, whose clients keep rows of users; personal layers are the next.
 pub trait PrivateState: Sync {
     /// How many numbers a client keeps.
     fn len(&self, client: ClientId) -> usize;
 
-    /// Fills what a client keeps before an update of it is aggregated for the first time; zeros are there already.
+    /// Fills the private state of a client before its first aggregated update; zeros are there already.
     fn init(&self, _client: ClientId, _streams: &Streams, _private: &mut [f32]) {}
 }
 
@@ -66,8 +66,8 @@ pub trait Losses: Sync {
         false
     }
 
-    /// Replaces `slope` by the slope of the mean loss on validation data, or else on test data, at the model and what
-    /// clients keep, by the parameters of [`Task::layout`], one number each. False where that is not defined.
+    /// Replaces `slope` by the slope of the mean loss on validation data, or else on test data, at the model and the
+    /// private state, by the parameters of [`Task::layout`], one number each. False where that is not defined.
     fn slope(&self, _state: &ModelState<'_>, _slope: &mut Vec<f32>) -> bool {
         false
     }
@@ -90,10 +90,10 @@ pub struct ProbeKind {
 ///
 /// One task of the library has it: the questions are those of policies for recommendation.
 pub trait Probes: Sync {
-    /// What clients can be asked.
+    /// Kinds of questions for clients.
     fn kinds(&self) -> &[ProbeKind];
 
-    /// Appends what a client would answer in the round in which this is its job.
+    /// Appends the client's answer in the round of this job.
     fn answer(
         &self,
         kind: &ProbeKind,
@@ -103,8 +103,7 @@ pub trait Probes: Sync {
         answer: &mut Vec<f64>,
     );
 
-    /// What clients would answer in the rounds in which these are their jobs, one after the other: for tasks that share
-    /// work between clients.
+    /// Answers of clients in the rounds of these jobs, one after the other: for tasks that share work between clients.
     fn answers(
         &self,
         kind: &ProbeKind,
@@ -132,7 +131,7 @@ pub trait Probes: Sync {
 
 /// Examples as they were dealt to clients and to edge servers.
 pub trait DealtData: Sync {
-    /// How many training examples each client declares of each class or category, in the same order for all; none where
+    /// How many training examples each client declares of each class or category, in the same order for all; `None` if
     /// examples have neither.
     fn categories(&self) -> Option<Vec<Vec<u64>>> {
         None
@@ -149,13 +148,13 @@ pub trait DealtData: Sync {
         None
     }
 
-    /// The same task where client `k` has the data of `sources[k]`, and all else is its own; none if data cannot move.
+    /// The same task, but client `k` has the data of `sources[k]`, all else its own; `None` if data cannot move.
     fn with_data_of(&self, _sources: &[ClientId]) -> Option<Arc<dyn Task>> {
         None
     }
 }
 
-/// What a run will ask of a task next.
+/// Numbers that a run will ask of a task next.
 #[derive(Clone, Copy, Debug)]
 pub enum Need<'a> {
     /// Losses of these clients: of their updates, or of the model on their data.
@@ -171,14 +170,14 @@ pub enum Need<'a> {
     },
 }
 
-/// Numbers that are looked up, or that follow from whose updates were aggregated, in the place of a model.
+/// Numbers that are looked up, or that follow from the clients with aggregated updates, in place of a model.
 ///
 /// One task has it, `scripted`, whose metric is a script: any other task computes its numbers.
 pub trait Script: Sync {
     /// How many numbers a server remembers from round to round, beside the model.
     fn memory_len(&self) -> usize;
 
-    /// Takes in a round of a server: whose updates were aggregated, which may be nobody's. There is one server, or one
+    /// Takes in a round of a server: the clients whose updates were aggregated, if any. There is one server, or one
     /// call for each edge server and round of the cloud.
     fn remember(&self, round: Round, server: EdgeId, arrived: &[ClientId], memory: &mut [f64]);
 
@@ -190,17 +189,17 @@ pub trait Script: Sync {
     /// Checks that the numbers that will be asked for next are there.
     ///
     /// # Errors
-    /// What is missing, and where.
+    /// If a number is missing; the text names it and its place.
     fn check(&self, need: Need<'_>) -> Result<(), String>;
 
-    /// Whether [`Script::told_loss`] says what the models of clusters lose at edge servers; otherwise it is measured,
-    /// where `loss` is among the measures.
+    /// Whether [`Script::told_loss`] gives the losses of clusters' models at edge servers; otherwise they are
+    /// measured, where `loss` is among the measures.
     fn tells_losses(&self) -> bool;
 
     /// Loss of a cluster's model for an edge server after a round.
     ///
     /// # Errors
-    /// What is missing, and where.
+    /// If a number is missing; the text names it and its place.
     fn told_loss(&self, round: Round, server: EdgeId, cluster: u32) -> Result<f64, String>;
 
     /// The last round of which such losses are known.

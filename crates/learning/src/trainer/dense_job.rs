@@ -1,11 +1,12 @@
 //! Jobs whose steps move all parameters of a model: labelled rows, graphs, attention over items.
 //!
 //! # Definition
-//! [`Slopes`] says what a model loses on a mini-batch and how that changes with its parameters. A [`DenseJob`] turns
-//! it into a client's update, by steps of the optimizer of `[training]` in the course of [`local`](crate::local); or
-//! into the *mean gradient*: the mean of the slopes of the mini-batches of the job's first epoch, weighted by their
-//! examples, all at the model that was sent, without clipping, correction, proximal term or decay. It draws what the
-//! first epoch draws. What passes update by themselves, such as running means, is put back after each mini-batch.
+//! [`Slopes`] gives a model's loss on a mini-batch and its slopes by the parameters. A [`DenseJob`] turns them into a
+//! client's update, by steps of the optimizer of `[training]` in the course of [`local`](crate::local); or into the
+//! *mean gradient*: the mean of the slopes of the mini-batches of the job's first epoch, weighted by their examples,
+//! all at the model that was sent, without clipping, correction, proximal term or decay. It draws the random numbers
+//! of the first epoch. Parameters that a pass updates by itself, such as running means, are put back after each
+//! mini-batch.
 //!
 //! # Determinism
 //! Stream (BatchOrder, client, job). The mean gradient is added up in `f64`, in the order of mini-batches. NaN has no
@@ -18,11 +19,11 @@ use crate::local::{Course, Stepper, Told};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 
-/// What a model loses, and how that changes with its parameters.
+/// A model's loss, and its slopes by the parameters.
 pub(crate) trait Slopes {
-    /// Overwrites `gradient` by the slopes of the mean loss of a mini-batch by the trained parameters. Of the others it
-    /// may change what a pass updates by itself. Tells the losses of the examples where somebody asks. Returns whether
-    /// the loss is finite.
+    /// Overwrites `gradient` by the slopes of the mean loss of a mini-batch by the trained parameters. It may change
+    /// other parameters, if a pass updates them by itself. Tells the losses of the examples to `tally`, if there is
+    /// one. Returns whether the loss is finite.
     fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], tally: Told<'_>) -> bool;
 }
 
@@ -49,7 +50,7 @@ pub struct DenseJob<'a> {
     pub loss_rms: bool,
 }
 
-/// What is made of a job, and where it goes.
+/// The result wanted of a job, and where it goes.
 #[derive(Debug)]
 pub enum Wanted<'a> {
     /// The client's update.
@@ -58,7 +59,7 @@ pub enum Wanted<'a> {
     Gradient(&'a mut Vec<f32>),
 }
 
-/// What a thread reuses from job to job.
+/// Buffers that a thread reuses from job to job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buffers {
     gradient: Vec<f32>,
@@ -125,7 +126,7 @@ impl<'a> DenseJob<'a> {
         Course { length, batch: self.settings.batch, order: self.order.clone(), keeps_whole }
     }
 
-    /// Makes what is wanted of some examples; returns whether all of it is finite. What a client keeps is left alone.
+    /// Makes the wanted result from some examples; returns whether all of it is finite. Sets no private state.
     pub(crate) fn run(
         &self,
         examples: &mut [u32],

@@ -1,4 +1,4 @@
-//! Local optimizers: what a step makes of a gradient. Gradient descent with momentum, Adam, AdamW.
+//! Local optimizers: gradient descent with momentum, Adam, AdamW.
 //!
 //! # Definition
 //! A step takes the gradient `g` of the mini-batch's loss at the parameters `w` and first adjusts it, in this order:
@@ -66,7 +66,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What scenarios can name as optimizer.
+/// Optimizers that scenarios can name.
 pub static CATALOGUE: Catalogue =
     Catalogue { kind: "optimizer", definition: "OptimizerConfig", entries: &[], shared: include_str!("optimizer.rs") };
 
@@ -201,7 +201,7 @@ impl OptimizerConfig {
     }
 }
 
-/// What is done to the gradient of the loss before the optimizer sees it.
+/// Changes to the gradient of the loss before the optimizer sees it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Regularisation<'a> {
     /// The largest Euclidean norm of a gradient over all parameters; larger ones are scaled down. Positive.
@@ -283,7 +283,7 @@ pub(crate) fn clip_factor(norm: f64, most: f32) -> f32 {
     if factor < 1.0 { factor as f32 } else { 1.0 }
 }
 
-/// What an optimizer remembers from step to step of one job; reusable from job to job.
+/// An optimizer's state from step to step of one job; reusable from job to job.
 #[derive(Clone, Debug, Default)]
 pub struct Moments {
     first: Vec<f32>,
@@ -364,7 +364,7 @@ impl Optimizer {
         self.weight_decay
     }
 
-    /// What the next step does to each number.
+    /// The rule of the next step for each number.
     pub(crate) fn next(&self, lr_factor: f32, powers: &mut Powers) -> Rule {
         match self.kind {
             Kind::Descent => Rule::Descent(Descent { lr: self.rate(lr_factor) }),

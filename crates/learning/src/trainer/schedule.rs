@@ -46,7 +46,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-/// What scenarios can name as schedule.
+/// Schedules that scenarios can name.
 pub static CATALOGUE: Catalogue =
     Catalogue { kind: "schedule", definition: "Schedule", entries: &[], shared: include_str!("schedule.rs") };
 

@@ -261,7 +261,7 @@ fn weights_of_their_own_are_coefficients() {
     assert_eq!(coefficients(Aging::Relative, false, &nothing), [1.0, -1.0]);
 }
 
-/// A row takes in the sum over those that moved it, and, normalised, is divided by the weights of all or of those.
+/// A row takes in the sum over the updates that moved it; normalised, it is divided by the weights of all or of these.
 #[test]
 fn rows_take_in_weights_of_their_own() {
     let layout = Layout::new(vec![Segment::table("rows", 3, 1, Scope::Shared)]);

@@ -1,4 +1,4 @@
-//! Steps by hand, and what every server keeps to.
+//! Steps by hand, and invariants of every server.
 
 use super::*;
 use crate::algorithm::fold::federated_average;

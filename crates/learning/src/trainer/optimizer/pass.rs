@@ -31,7 +31,7 @@ impl<const ADJUSTED: bool> Kernel for AdamPass<'_, ADJUSTED> {
 }
 
 impl Pass<'_> {
-    /// Makes the step; `first` and `second` are the moments of these parameters, empty where the rule has none.
+    /// Makes the step; `first` and `second` are the moments of these parameters, empty where the rule has no moments.
     pub fn run<const ADJUSTED: bool>(self, rule: Rule, is_first: bool, [first, second]: [&mut [f32]; 2]) {
         match rule {
             Rule::Descent(rule) => self.descend::<ADJUSTED>(rule),

@@ -1,4 +1,4 @@
-//! What optimizers do with each number, in one place for all parameters at once and for rows of tables.
+//! Update rules of optimizers for each number, in one place for all parameters at once and for rows of tables.
 
 use crate::lanes::Lanes;
 use fedgenie_core::math::float::{sqrt, sqrt_f32};
@@ -133,7 +133,7 @@ impl<N: Number> Adam<N> {
     }
 }
 
-/// What one step does to each number that it moves, in single precision.
+/// The update rule of one step for each number that it moves, in single precision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rule {
     Descent(Descent<f32>),
