@@ -185,11 +185,13 @@ fn a_server_may_move_by_its_memory() {
     case.learner.algorithm.job = Some(Arc::new(Dynamic));
     case.state = State::new(&task, &case.learner, 1, 1, &case.streams);
     // Changes 1 and −1.375, then 1.0625 and −0.880859375.
-    for (model, memories) in [(-0.375, [-1.0, 1.375, 0.1875]), (-0.380859375, [-2.0625, 2.255859375, 0.0966796875])] {
+    for (model, memories) in
+        [(-0.375_f64, [-1.0_f64, 1.375, 0.1875]), (-0.380859375, [-2.0625, 2.255859375, 0.0966796875])]
+    {
         case.round(&[(ClientId(0), 1), (ClientId(1), 2)]);
-        assert_eq!(*case.state.models[0], [model; 2]);
+        assert_eq!(*case.state.models[0], [model as f32; 2]);
         let [[of_zero, server], [of_one, _]] = [0, 1].map(|client| case.memory(ClientId(client)));
-        assert_eq!([of_zero, of_one, server], memories.map(|number| vec![number; 2]));
+        assert_eq!([of_zero, of_one, server], memories.map(|number| vec![number as f32; 2]));
     }
     assert_eq!(case.learner.algorithm.beside([2; 2]), [0; 2]);
 }

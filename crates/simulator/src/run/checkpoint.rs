@@ -28,7 +28,7 @@ impl Stateful for Run<'_> {
 }
 
 impl Run<'_> {
-    /// All that matters for the rounds to come. What a sink has kept is the sink's.
+    /// The state that the rounds to come depend on. Records are the sink's.
     pub fn save(&mut self) -> Vec<u8> {
         State::save(self)
     }

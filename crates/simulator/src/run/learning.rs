@@ -1,4 +1,4 @@
-//! What a run has learned: lazy local training, aggregation, evaluation, for any task.
+//! The models of a run: lazy local training, aggregation, evaluation, for any task.
 
 mod accuracy;
 mod before;
@@ -29,7 +29,7 @@ use fedgenie_learning::training::{Assignment, train};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// The models of a run, and what its clients keep.
+/// The models of a run, and the private state of its clients.
 pub(super) struct Learning<'w> {
     world: &'w World,
     /// With the data of the round under way.
@@ -60,7 +60,7 @@ impl<'w> Learning<'w> {
         Self { world, task, has_drifted: false, layout, learner, state, updates: Vec::new(), folded: Vec::new() }
     }
 
-    /// The models, and what clients, servers and the algorithm remember.
+    /// The models, and the memory of clients, servers and the algorithm.
     pub fn exchange(&mut self, state: &mut State<'_>, shared: &mut SharedModels) {
         let Self { world: _, task: _, has_drifted: _, layout: _, learner: _, state: learned, updates: _, folded: _ } =
             self;
@@ -95,12 +95,12 @@ impl<'w> Learning<'w> {
         if self.has_drifted { self.world.test_of_moved(server) } else { self.world.test_of(server) }
     }
 
-    /// What a client of a cluster is sent now.
+    /// The start of a job of a cluster's client now.
     pub fn sent(&self, cluster: u32, client: ClientId) -> Sent {
         self.sent_by(self.model(cluster), cluster, client)
     }
 
-    /// What an edge server's client is sent, whose server has this model.
+    /// The start of a job whose edge server has this model.
     pub fn sent_by(&self, model: Arc<[f32]>, cluster: u32, client: ClientId) -> Sent {
         self.state.sent(model, cluster, client)
     }
@@ -115,7 +115,7 @@ impl<'w> Learning<'w> {
         self.state.models.clone()
     }
 
-    /// The contents of a file with the models and what clients keep.
+    /// The contents of a file with the models and the private state of clients.
     pub fn file(&self) -> Vec<u8> {
         let models: Vec<&[f32]> = self.state.models.iter().map(|model| &**model).collect();
         let tensors = self.task.tensors(&models, &PrivateView::of(&self.state.private));
@@ -250,7 +250,7 @@ impl<'w> Learning<'w> {
         self.score(&self.state.view(model, private), false)
     }
 
-    /// What the updates just aggregated changed of what clients keep.
+    /// Changes of private state by the updates just aggregated.
     pub fn kept<'a>(&'a self, trained: &'a [Trained]) -> impl Iterator<Item = (ClientId, &'a [f32])> {
         let pairs = trained.iter().zip(&self.updates).filter(|(_, update)| !update.private.is_empty());
         pairs.map(|(trained, update)| (trained.client, &*update.private))
@@ -261,7 +261,7 @@ impl<'w> Learning<'w> {
         &self.updates[index]
     }
 
-    /// What the clients of the updates keep, where the algorithm says it.
+    /// Private state that the combination gives clients in the place of their updates.
     fn note_kept(&mut self, private: Option<Vec<Vec<f32>>>) {
         let kept = private.into_iter().flatten();
         self.updates.iter_mut().zip(kept).for_each(|(update, private)| update.private = private);
@@ -344,7 +344,7 @@ impl<'w> Learning<'w> {
     /// Checks that the task has what it will be asked for in a round.
     ///
     /// # Errors
-    /// What it lacks.
+    /// The missing part.
     fn check(&self, round: Round, need: Need<'_>) -> Result<(), RunError> {
         let checked = self.task.script().map_or(Ok(()), |script| script.check(need));
         checked.map_err(|message| RunError::Task { round, message })
@@ -379,7 +379,7 @@ impl<'w> Learning<'w> {
         let cluster = *cluster;
         let mut state = self.state.at_edge(cluster, model.clone(), rows, round);
         let open = state.open(round, self.task);
-        // What clients remember is theirs, whoever folds; held once, it is not copied.
+        // The memory of clients does not depend on the server that folds; held once, it is not copied.
         (self.state.private, self.state.memory) = Default::default();
         let arrivals = arrivals(self.world, self.task, (&work, &self.updates), None);
         let folded = state.fold(&self.learner, open, Tier::Edge(cluster), &arrivals, Remember::Nobody);
@@ -421,7 +421,7 @@ fn arrivals<'a>(
     work.iter().zip(updates).map(one).collect()
 }
 
-/// What a client changed of a model's trained parameters.
+/// A client's change of the trained parameters.
 fn change(own: &[f32], sent: &[f32]) -> Vec<f32> {
     own.iter().zip(sent).map(|(own, sent)| own - sent).collect()
 }

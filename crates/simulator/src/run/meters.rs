@@ -1,5 +1,5 @@
-//! What is measured of a run beside its rounds, and when: nothing here changes what a run does next, but for the
-//! time and traffic of an evaluation that clients are charged for.
+//! Measurements beside the rounds of a run. None changes the course of the run, but for the time and traffic of an
+//! evaluation that clients are charged for.
 
 mod accuracies;
 mod evaluations;

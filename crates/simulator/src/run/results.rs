@@ -1,4 +1,4 @@
-//! What can be read off a run, and its end.
+//! Results of a run, and its end.
 
 use crate::metrics::{Offers, Participation};
 use crate::population::Group;
@@ -35,7 +35,7 @@ impl Run<'_> {
         self.server.is_spent
     }
 
-    /// What policies say of the run so far that a careful user should know.
+    /// Warnings of the policies about the run so far.
     pub fn warnings(&self) -> Vec<String> {
         match &self.protocol {
             Protocol::Rounds(rounds) => rounds.selector.policy.warning().into_iter().collect(),
@@ -74,7 +74,7 @@ impl Run<'_> {
         self.server.reward
     }
 
-    /// Who belongs to which cluster in the next round, where there are cluster models.
+    /// The clusters of the next round, where there are cluster models.
     pub fn clusters(&self) -> Option<&ClusterState> {
         match &self.protocol {
             Protocol::Hierarchy(hierarchy) => hierarchy.clusters(),
@@ -148,7 +148,7 @@ impl Run<'_> {
         self.server.learning.as_ref().map(Learning::file)
     }
 
-    /// What the algorithm remembers as the contents of a safetensors file, where it remembers anything.
+    /// The algorithm's memory as the contents of a safetensors file, if it has any.
     pub fn memory_file(&self) -> Option<Vec<u8>> {
         self.server.learning.as_ref().and_then(Learning::memory_file)
     }

@@ -1,6 +1,6 @@
-//! The course of virtual time: jobs and their phases, who can be chosen, what has been moved and computed.
+//! The course of virtual time: jobs and their phases, candidates, bytes and computing time.
 //!
-//! A job carries what its client was sent without looking at it: nothing here knows a model.
+//! A job carries its client's start of training unread: nothing here knows a model.
 
 mod accounts;
 mod audit;

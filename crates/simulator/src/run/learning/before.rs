@@ -1,4 +1,4 @@
-//! What the aggregation of a round begins with, kept so that other updates can be folded in the place of the round's.
+//! The start of a round's aggregation, kept so that other updates can be folded in the place of the round's.
 
 use super::Learning;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
@@ -36,7 +36,7 @@ impl<'w> EdgeState<'w> {
     }
 }
 
-/// What the aggregation of a round begins with: the one server's, or an edge server's.
+/// The start of a round's aggregation: the one server's, or an edge server's.
 #[derive(Clone, Debug)]
 pub(in crate::run) struct Before<'w> {
     round: Round,
@@ -69,7 +69,7 @@ impl Before<'_> {
         self.edge.as_ref().is_some_and(|edge| edge.aggregated.contains(&client))
     }
 
-    /// An edge server's. What it averages with follows from the scenario, and its model is saved with its round.
+    /// An edge server's. Its optimizer follows from the scenario, and its model is saved with its round.
     pub fn exchange(&mut self, start: &Arc<[f32]>, state: &mut State<'_>) {
         let cluster = self.cluster();
         let Self { round, state: learned, edge } = self;
@@ -86,7 +86,7 @@ impl Before<'_> {
 }
 
 impl<'w> Learning<'w> {
-    /// What the next aggregation of a round begins with: the one server's, or an edge server's with this model.
+    /// The start of the next aggregation: the one server's, or an edge server's with this model.
     pub fn before(&self, round: Round, edge: Option<(Arc<[f32]>, EdgeState<'w>)>) -> Before<'w> {
         match edge {
             None => Before { round, state: self.state.clone(), edge: None },

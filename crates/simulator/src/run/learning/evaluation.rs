@@ -16,17 +16,17 @@ use rayon::prelude::*;
 /// The clients of an edge server, and the cluster of its model.
 pub(in crate::run) type ServerScope<'a> = (&'a [ClientId], u32);
 
-/// What was measured of a round.
+/// Measurements of a round.
 pub(in crate::run) struct Measured {
     pub metrics: Metrics,
-    /// The measures of each edge server, where servers are evaluated; none of one without anything to measure on.
+    /// The measures of each edge server, where servers are evaluated; `None` for a server without data to measure on.
     pub servers: Vec<Option<Vec<f64>>>,
 }
 
 /// The values of measures, and the weight with which those of parts are put together.
 type Weighted = (Vec<f64>, f64);
 
-/// What the metrics of a round are of.
+/// The data that metrics of a round are measured on.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) struct Evaluated<'a> {
     /// Whether also each client's own data.

@@ -1,4 +1,4 @@
-//! What goes into an aggregation: work that is still to be trained, or the models of edge servers.
+//! Intake of an aggregation: work to be trained, or the models of edge servers.
 
 use super::EdgeState;
 use crate::policy::{TrainingReport, Wants};
@@ -13,7 +13,7 @@ use fedgenie_learning::task::{Job as TaskJob, ProbeKind};
 use fedgenie_learning::training::Assignment;
 use std::sync::Arc;
 
-/// What a client has to compute.
+/// A client's training work.
 #[derive(Clone, Debug)]
 pub(in crate::run) struct Work {
     pub client: ClientId,
@@ -53,7 +53,7 @@ impl Work {
     }
 }
 
-/// What is to be found out about updates.
+/// Statistics of updates that somebody wants.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::run) struct Sought {
     pub wants: Wants,
@@ -70,7 +70,7 @@ impl Sought {
     }
 }
 
-/// What an update said about its training, and what was found in it.
+/// An update's report of its training, and its statistics.
 #[derive(Clone, Debug, Default, Stateful)]
 pub(in crate::run) struct Trained {
     pub client: ClientId,
@@ -84,14 +84,14 @@ pub(in crate::run) struct Trained {
     pub quality: Option<f64>,
     pub deviation: Option<f64>,
     pub change: Option<Vec<f32>>,
-    /// What came with the update; empty if that is not wanted.
+    /// The answer that came with the update; empty if none is wanted.
     pub answer: Vec<f64>,
     /// From dispatch to arrival.
     pub latency: Span,
 }
 
 impl Trained {
-    /// What a policy is told, with the update if it is given.
+    /// The report to a policy, with the update if it is given.
     pub fn report<'a>(&'a self, update: Option<&'a [f32]>) -> TrainingReport<'a> {
         let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, latency, .. } = *self;
         let change = self.change.as_deref();
@@ -115,7 +115,7 @@ impl Trained {
 /// An edge server's model, for the cloud.
 #[derive(Debug)]
 pub(in crate::run) struct EdgeModel<'w> {
-    /// The server, and what its clients did.
+    /// The server and its part in the round.
     pub of: EdgeState<'w>,
     /// Of all its clients.
     pub examples: usize,
@@ -128,7 +128,7 @@ pub(in crate::run) struct EdgeModel<'w> {
 }
 
 impl EdgeModel<'_> {
-    /// What of the model travels: its dense parts, and the rows that were moved.
+    /// The part that travels: dense parts, and the rows that were moved.
     pub fn part(&self, layout: &Layout) -> Update {
         let mut part = Update { rows: self.of.rows.clone(), ..Update::default() };
         part.take(layout, &self.model);
@@ -152,11 +152,11 @@ impl EdgeModel<'_> {
     }
 }
 
-/// What a round takes into the global model.
+/// Intake of a round.
 #[derive(Debug)]
 pub(in crate::run) enum Intake<'w> {
     Nothing,
-    /// Updates that are still to be trained, and what of them is averaged.
+    /// Updates to be trained, and the part of them that is averaged.
     Updates(Vec<Work>, Combine),
     EdgeModels(Vec<EdgeModel<'w>>),
 }

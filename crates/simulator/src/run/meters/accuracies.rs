@@ -6,10 +6,10 @@ use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId};
 use fedgenie_core::state::Stateful;
 
-/// What is known of the servers of a run whose policies ask; NaN where it is unknown.
+/// Accuracies of the servers whose policies ask for them; NaN if unknown.
 #[derive(Stateful)]
 pub(in crate::run) struct Accuracies {
-    /// On what, of each server.
+    /// The data of each server's measurements.
     #[state(skip = "from the scenario")]
     on: Vec<Option<AccuracyOn>>,
     /// Of the model that each begins with.
@@ -24,7 +24,7 @@ pub(in crate::run) struct Accuracies {
 }
 
 impl Accuracies {
-    /// Before the first round; none where nobody asks. `wanted` says who does, and on what.
+    /// Before the first round; `None` if no policy asks. `wanted` has the data of each server's measurements.
     pub fn new(
         world: &World,
         learning: &Learning<'_>,
@@ -46,12 +46,12 @@ impl Accuracies {
         })
     }
 
-    /// On what a server's policy asks, if it does.
+    /// The data on which a server's policy asks for accuracies, if it does.
     pub fn asked(&self, server: EdgeId) -> Option<AccuracyOn> {
         self.on[server.index()]
     }
 
-    /// Takes in what a server's new model has, and says what its policy is told, if that is known.
+    /// Takes in the accuracy of a server's new model. Returns the report to its policy, if both accuracies are known.
     pub fn note(&mut self, server: EdgeId, after: f64) -> Option<EdgeAccuracy> {
         self.of_round[server.index()] = after;
         let before = std::mem::replace(&mut self.last[server.index()], after);

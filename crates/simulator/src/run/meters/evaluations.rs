@@ -1,4 +1,4 @@
-//! When the global model is evaluated, and what that costs where clients are charged for it.
+//! When the global model is evaluated, and the cost of that where clients are charged.
 
 use crate::run::error::RunError;
 use crate::run::learning::{Evaluated, ServerScope};
@@ -52,7 +52,7 @@ impl Evaluations {
         Self { every: rounds, at: Vec::new(), period: Span::ZERO, clients: false, servers: false, end }
     }
 
-    /// What is evaluated; `scopes` are the edge servers.
+    /// The data of an evaluation; `scopes` are the edge servers.
     pub(in crate::run) const fn evaluated<'a>(&self, scopes: &'a [ServerScope<'a>], parallel: bool) -> Evaluated<'a> {
         Evaluated { clients: self.clients, servers: self.servers, scopes, parallel }
     }
@@ -66,7 +66,7 @@ impl Evaluations {
     }
 }
 
-/// What a client answers: a number, which travels in no time.
+/// A client's answer: a number, which travels in no time.
 const ANSWER_BYTES: u64 = 8;
 
 /// Books the evaluation of a round: every client with training examples downloads the model, makes an inference pass

@@ -43,15 +43,15 @@ pub(in crate::run) struct OpenRound<'w> {
     speeds: Vec<f64>,
     /// Whether the update of each would be there when the round closes.
     arrives: Vec<bool>,
-    /// What the job of each moves, both ways together.
+    /// Bytes of each job, both ways together.
     bytes: Vec<u64>,
     /// How many could be chosen.
     cohort: usize,
-    /// What each answers, where a utility is of answers; 0 of one whose update would not count.
+    /// The answer of each, where a utility is of answers; 0 for clients whose update would not count.
     answers: Vec<f64>,
     /// The slope of the validation loss, where a utility is of that.
     slope: Vec<f32>,
-    /// What aggregations begin with, where a utility is of sets.
+    /// The start of the aggregation, where a utility is of sets.
     before: Option<Before<'w>>,
 }
 
@@ -63,7 +63,7 @@ impl OpenRound<'_> {
         jobs.enumerate().filter(counts)
     }
 
-    /// All but what of the past follows from the scenario.
+    /// All but the parts that follow from the scenario.
     pub fn exchange(&mut self, models: &mut SharedModels, state: &mut State<'_>) {
         let Self { round, turn, start, clients, numbers, speeds, arrives, bytes, cohort, answers, slope, before } =
             self;
@@ -119,11 +119,11 @@ impl Window {
     }
 }
 
-/// What a selection lost in hindsight.
+/// A judgement of a selection.
 pub(in crate::run) struct Found {
     /// Its regret.
     pub lost: f64,
-    /// The best set, and what the sets are worth.
+    /// The best set, and the values of sets.
     pub judged: HindsightRound,
 }
 
@@ -269,7 +269,7 @@ impl<'w> HindsightMeter<'w> {
         self.found(open, lost, of_clients)
     }
 
-    /// What was judged last, with what each candidate contributes, where that is known.
+    /// The last judgement, with each candidate's contribution where that is known.
     fn found(&self, open: &OpenRound<'_>, lost: f64, contributions: Vec<f64>) -> Found {
         let contributions = open.clients.iter().copied().zip(contributions).collect();
         let Judgement { best, best_value, own_value } = self.regret.last();

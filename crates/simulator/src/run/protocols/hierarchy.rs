@@ -33,7 +33,7 @@ pub(in crate::run) struct Hierarchy<'w> {
     edges: Vec<Edge<'w>>,
     /// Each client's share of its edge server's data.
     shares: Vec<f64>,
-    /// Who chooses edge servers; `None` if every one takes part in every round.
+    /// The choice of edge servers; `None` if every one takes part in every round.
     cloud: Option<Cloud>,
     /// Examples of each edge server's clients when the run began.
     sizes: Vec<u32>,
@@ -116,7 +116,7 @@ impl<'w> Hierarchy<'w> {
         clusters.iter_mut().for_each(|clusters| state.field(clusters));
     }
 
-    /// Who belongs to which cluster in the next round, where there are cluster models.
+    /// The clusters of the next round, where there are cluster models.
     pub fn clusters(&self) -> Option<&ClusterState> {
         self.clusters.as_ref().map(ClusterDecision::state)
     }
@@ -126,7 +126,7 @@ impl<'w> Hierarchy<'w> {
         scopes(&self.edges, self.rule)
     }
 
-    /// What the policies say of the run so far, each sentence once.
+    /// Warnings of the policies, each sentence once.
     pub fn warnings(&self) -> Vec<String> {
         let of_edges = self.edges.iter().filter_map(|edge| edge.selector.policy.warning());
         let of_cloud = self.cloud.as_ref().and_then(Cloud::warning);
@@ -134,7 +134,7 @@ impl<'w> Hierarchy<'w> {
         all.into_iter().collect()
     }
 
-    /// What policies have worked out for parameters that are left open: a list of edge servers' where they differ.
+    /// Values of parameters that policies worked out: a list of edge servers' where they differ.
     pub fn effective(&self) -> Vec<(String, Value)> {
         let mut of_edges: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         for (key, value) in self.edges.iter().flat_map(|edge| edge.selector.policy.effective()) {
@@ -183,7 +183,7 @@ impl<'w> Hierarchy<'w> {
         self.close(engine, server, round)
     }
 
-    /// What edge servers do about an event.
+    /// Reactions of edge servers to an event.
     fn handle(
         &mut self,
         engine: &mut Engine<'_>,

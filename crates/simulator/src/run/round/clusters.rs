@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// The random numbers of the decision: apart from those of edge servers, from 0, and of the cloud, 2^32 − 1.
 const ENTITY: u32 = u32::MAX - 1;
 
-/// Who decides, and who belongs where.
+/// The rule, and the cluster of each edge server.
 #[derive(Stateful)]
 #[state(check = Self::is_sound)]
 pub(in crate::run) struct ClusterDecision {
@@ -33,12 +33,12 @@ pub(in crate::run) struct ClusterDecision {
     /// When models can leave for edge servers: the losses for the assignment have come back.
     ready: VirtualTime,
     state: ClusterState,
-    /// What assignments lost against the best ones; none before the first, or where it is not metered.
+    /// Losses of assignments against the best ones; `None` before the first, or if not metered.
     regret: Option<CompensatedSum>,
 }
 
 impl ClusterDecision {
-    /// Whether the clusters of what was loaded are there.
+    /// Whether all loaded clusters exist.
     fn is_sound(&self) -> bool {
         self.state.assignment.iter().all(|cluster| *cluster < self.count)
     }
@@ -51,9 +51,9 @@ struct Losses<'a, 'w> {
     count: u32,
     on: LossesOn,
     parallel: bool,
-    /// Of all clusters' models, by server: what is measured at once.
+    /// Losses of all clusters' models by server, measured at once.
     measured: RefCell<BTreeMap<u32, Vec<f64>>>,
-    /// What was asked for. By server, then by cluster; empty before the first question.
+    /// Losses that were asked for, by server, then by cluster; empty before the first question.
     known: RefCell<Vec<Option<f64>>>,
     /// The first that is missing.
     missing: Cell<Option<RunError>>,
@@ -146,7 +146,7 @@ impl ClusterDecision {
         self.state.assignment[edge.index()]
     }
 
-    /// Who belongs where in the next round.
+    /// The clusters of the next round.
     pub const fn state(&self) -> &ClusterState {
         &self.state
     }
@@ -156,7 +156,7 @@ impl ClusterDecision {
         Span(self.ready.0.saturating_sub(now.0))
     }
 
-    /// What assignments have lost so far, where that is metered.
+    /// Losses of assignments so far, if metered.
     pub fn regret(&self) -> Option<f64> {
         self.regret.as_ref().map(CompensatedSum::value)
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The longest that a server may wait for answers: three phases of a job.
 const LONGEST: Span = Span(3 * DURATION_SECONDS * 1_000_000_000);
 
-/// What clients answered.
+/// Answers of clients.
 #[derive(Default, Stateful)]
 pub(in crate::run) struct Answered {
     losses: Vec<(ClientId, f64)>,
@@ -30,7 +30,7 @@ pub(in crate::run) struct Answered {
 }
 
 impl Answered {
-    /// What the clients trained, with their updates if these came and the policy wants them.
+    /// The clients' reports of their training, with their updates if these came and the policy wants them.
     pub fn trained(&self, policy: &dyn Policy) -> Vec<TrainingReport<'_>> {
         let wants_updates = policy.wants().update;
         let of = |update: &'_ Update| wants_updates && !update.parameters.is_empty();
@@ -54,7 +54,7 @@ pub(in crate::run) struct Pending {
     pub until: VirtualTime,
 }
 
-/// Who asks, and with which model.
+/// The policy that asks, and its server's model.
 pub(in crate::run) struct Asking<'a> {
     pub asker: Asker,
     pub turn: Turn,
@@ -202,7 +202,7 @@ fn charge(engine: &Engine<'_>, turn: Turn, clients: &[ClientId], price: &Price<'
     Ok(charge)
 }
 
-/// What a job that is done for its answer moves, down and up.
+/// Bytes of a job that is done for its answer, down and up.
 fn answered_by_job(answers: Answers, [down, up]: [u64; 2]) -> [u64; 2] {
     match answers {
         Answers::Loss => [down, LOSSES.kind.numbers as u64 * 8],

@@ -14,7 +14,7 @@ use fedgenie_core::rng::{Purpose, StreamRng};
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
 
-/// Who asks a policy.
+/// The server that asks a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::run) enum Asker {
     /// The one server.
@@ -61,7 +61,7 @@ pub(in crate::run) struct Question<'a> {
     /// The largest.
     pub most: usize,
     pub take: usize,
-    /// What the policy may decide.
+    /// Bounds of the policy's decisions.
     pub bounds: Bounds,
     pub candidates: Candidates<'a>,
     /// Whether clients are selected for rounds, and not one by one.
@@ -108,7 +108,7 @@ impl Question<'_> {
         (self.cohort, self.candidates.count_to(self.cohort))
     }
 
-    /// What the policy wants to be told before it selects.
+    /// The policy's probe before it selects.
     pub fn probe(
         &self,
         policy: &mut dyn Policy,
@@ -120,7 +120,7 @@ impl Question<'_> {
         Ok(probe)
     }
 
-    /// Asks, and checks the answer. Returns what the policy says of it.
+    /// Asks, and checks the answer. Returns the policy's explanation.
     pub fn ask(
         &self,
         policy: &mut dyn Policy,
@@ -155,7 +155,7 @@ impl Question<'_> {
         }
     }
 
-    /// What a policy does that breaks the rules.
+    /// The error of a decision that breaks the rules.
     pub fn refuse(&self, what: impl Into<String>) -> RunError {
         let policy = self.asker.policy(self.label);
         RunError::BadSelection { policy, turn: self.turn, round: self.round, what: what.into() }

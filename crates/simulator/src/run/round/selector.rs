@@ -1,4 +1,4 @@
-//! A server's policy at work: what it wants to ask clients, their answers, its selection.
+//! A server's policy at work: its probe, the clients' answers, its selection.
 //!
 //! A selection has three steps, with time between the second and the third: [`Selector::probe`] says what the policy
 //! wants to be told, [`Selector::ask_clients`] carries that out, [`Selector::select`] lets the policy choose.
@@ -17,7 +17,7 @@ use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
 use std::sync::Arc;
 
-/// What a selection may be.
+/// Bounds of a selection.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::run) struct Limits {
     /// The server's round under way.
@@ -36,7 +36,7 @@ pub(in crate::run) struct Limits {
     pub mixes: bool,
 }
 
-/// What a protocol tells a policy beside what all policies are told.
+/// Knowledge of a policy that depends on the protocol.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::run) struct Known<'a> {
     /// Each client's share of its server's data, where that is not its share of all data.
@@ -53,7 +53,7 @@ pub(in crate::run) struct Selector<'w> {
     pub policy: Box<dyn Policy>,
     /// The policy's last selection.
     pub turn: Turn,
-    /// What answers the policy's questions about availability, if it asks any.
+    /// Answers to the policy's questions about availability, if it asks any.
     forecaster: Option<Forecaster<'w>>,
     /// The selection that waits for answers, or for a client that can be chosen.
     pub asked: Option<Pending>,
@@ -147,7 +147,7 @@ impl<'w> Selector<'w> {
         }
     }
 
-    /// What the policy wants to be told before it selects, and its random numbers from there on.
+    /// The policy's probe, and its random numbers after it.
     pub fn probe(
         &mut self,
         engine: &Engine<'_>,

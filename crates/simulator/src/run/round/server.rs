@@ -1,4 +1,4 @@
-//! The server of a run, or its cloud: the global model, what is known of the clients, and how a round ends.
+//! The server of a run, or its cloud: the global model, selections and measurements, and the end of a round.
 
 mod close;
 mod opening;
@@ -20,7 +20,7 @@ use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::learned::SharedModels;
 use serde_json::{Map, Value};
 
-/// The round, the global model, how often clients were selected, and what was measured.
+/// The round, the global model, selections and measurements.
 pub(in crate::run) struct Server<'w> {
     pub label: String,
     pub settings: RunSettings,
@@ -50,7 +50,7 @@ pub(in crate::run) struct Server<'w> {
     quality: Option<f64>,
     /// Of the models of servers, where their policies want to know it.
     pub accuracies: Option<Accuracies>,
-    /// What was judged in hindsight.
+    /// Judgements in hindsight.
     pub hindsight: Judged,
     /// Of the selections of the round, where they are recorded.
     pub explanations: Vec<Map<String, Value>>,
@@ -104,7 +104,7 @@ impl<'w> Server<'w> {
         }
     }
 
-    /// Between rounds: all but what belongs to a round under way.
+    /// Between rounds: all but the state of a round under way.
     pub fn exchange(&mut self, state: &mut State<'_>, models: &mut SharedModels) {
         let Self {
             label: _,
@@ -156,7 +156,7 @@ impl<'w> Server<'w> {
         self.accuracies = learning.and_then(|learning| Accuracies::new(world, learning, wanted, parallel));
     }
 
-    /// What is to be found out about updates for a policy and for the records.
+    /// Statistics of updates that a policy or the records want.
     pub fn sought(&self, policy: &dyn Policy) -> Sought {
         let probe = |kind| self.learning.as_ref()?.probe(kind);
         let answer = policy.wants_answer().and_then(probe);

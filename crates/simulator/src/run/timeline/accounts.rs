@@ -1,4 +1,4 @@
-//! What a run has cost: traffic, computing, jobs, and what of it was wasted.
+//! Costs of a run: traffic, computing, jobs, and the wasted part of each.
 
 use crate::run::error::RunError;
 use fedgenie_core::record::Phase;
@@ -36,7 +36,7 @@ pub struct Accounts {
     pub wasted_up_bytes: u64,
 }
 
-/// What a job has cost so far.
+/// Cost of a job so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stateful)]
 pub(in crate::run) struct Cost {
     /// Time spent computing.
@@ -47,12 +47,12 @@ pub(in crate::run) struct Cost {
     pub up_bytes: u64,
 }
 
-/// What clients do for a server outside jobs: answers to a probe, an evaluation.
+/// Clients' work for a server outside jobs: answers to a probe, an evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::run) struct Charge {
     /// How long the slowest of them takes.
     pub span: Span,
-    /// What they cost together.
+    /// Their cost together.
     pub cost: Cost,
 }
 
@@ -79,7 +79,7 @@ impl Accounts {
         }
     }
 
-    /// Accounts for what belongs to no job.
+    /// Accounts for costs outside jobs.
     pub(in crate::run) fn probe(&mut self, cost: Cost) {
         self.probe_compute += cost.compute;
         add(&mut self.down_bytes, cost.down_bytes);

@@ -1,4 +1,4 @@
-//! Checks that every run passes, kept apart from what it checks: its own sums over clients, its own clock.
+//! Checks that every run passes, by sums over clients and a clock of their own.
 //!
 //! | check | when |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | an update is not older than the run | at each aggregation |
 //! | bytes and computing of clients add up to the totals | at the end |
 //!
-//! A violation is a defect of the program. The run ends, and says what was found and the records before it.
+//! A violation is a defect of the program. The run ends with the violation and the records before it.
 
 use super::accounts::Accounts;
 use super::accounts::{Cost, add};
@@ -28,7 +28,7 @@ const RECENT: usize = 12;
 /// Of a client that never had a job.
 const NO_ACCOUNT: u32 = u32::MAX;
 
-/// What one client has moved and computed.
+/// Bytes and computing time of one client.
 #[derive(Clone, Copy, Debug, Default, Stateful)]
 struct ClientAccount {
     down_bytes: u64,
@@ -48,12 +48,12 @@ pub(in crate::run) struct Audit {
     account_of: Vec<u32>,
     clients: Vec<ClientAccount>,
     settled: u64,
-    /// What clients did that belongs to no job.
+    /// Clients' work outside jobs.
     probed: Cost,
 }
 
 impl Audit {
-    /// Whether the accounts of what was loaded are there.
+    /// Whether all loaded accounts exist.
     fn is_sound(&self) -> bool {
         self.account_of.iter().all(|&index| index == NO_ACCOUNT || (index as usize) < self.clients.len())
     }

@@ -1,4 +1,4 @@
-//! What is left of a budget, and how many clients that pays for.
+//! The rest of a budget, and the number of clients that it pays for.
 //!
 //! A job that is under way is paid in full: what it has yet to move is taken already. What a job that is over did not
 //! move, because it was lost or called off, is there again. So a run never moves more than its budget.

@@ -1,4 +1,4 @@
-//! The clients that each server chooses among, and the list of those that can be chosen now.
+//! The clients of each server, and its list of candidates now.
 //!
 //! A list is made when a policy first asks for it, and stands until it can be another one: a client of its server
 //! begins or ends a job, or the clock moves where devices come and go.

@@ -36,7 +36,7 @@ const LATEST: VirtualTime = VirtualTime(CLOCK_SECONDS * 1_000_000_000);
 /// The one server, where there are no edge servers: it has the place of the first.
 pub(in crate::run) const THE_SERVER: EdgeId = EdgeId(0);
 
-/// What the kernel schedules.
+/// An event of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stateful)]
 enum Scheduled {
     PhaseEnded(JobId),
@@ -51,7 +51,7 @@ impl Default for Scheduled {
     }
 }
 
-/// What a protocol waits for beside its jobs.
+/// A timer of a protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Stateful)]
 pub(in crate::run) enum Timer {
     /// The round has to close; of an edge server, where there are any.
@@ -67,7 +67,7 @@ pub(in crate::run) enum Timer {
     Cloud,
 }
 
-/// What a protocol sees of the course of time.
+/// An event, as a protocol sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::run) enum Event {
     /// A phase ended and the next one began.
@@ -82,7 +82,7 @@ pub(in crate::run) enum Event {
     Rang(Timer),
 }
 
-/// All jobs under way, the clock, and the records of what happens.
+/// All jobs under way, the clock, and the records of events.
 pub(in crate::run) struct Engine<'w> {
     pub world: &'w World,
     pub sink: Box<dyn Sink + 'w>,
@@ -116,7 +116,7 @@ impl<'w> Engine<'w> {
         }
     }
 
-    /// All that has happened. Draws follow from streams, and who can be chosen from the rest.
+    /// The course of the run. Draws follow from streams, and candidates from the rest.
     pub fn exchange(&mut self, state: &mut State<'_>, models: &mut SharedModels) {
         let Self { world, sink: _, digests, accounts, jobs, audit, brings: _, kernel, busy, scopes: _, cursors: _ } =
             self;

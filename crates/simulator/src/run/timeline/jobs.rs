@@ -17,7 +17,7 @@ use std::ops::{Index, IndexMut};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Stateful)]
 pub(in crate::run) struct JobId(u32);
 
-/// What a policy decided of one job; none of what it left to the scenario.
+/// A policy's decisions about one job; `None` for those left to the scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Stateful)]
 pub(in crate::run) struct Terms {
     /// The coefficient of the client's change.
@@ -41,7 +41,7 @@ pub(in crate::run) struct Names {
     pub turn: Turn,
     /// The server's round; under `hierarchical`, the cloud's.
     pub round: Round,
-    /// What its draws belong to, beside the client.
+    /// With the client, the key of its draws.
     pub number: JobNumber,
     pub terms: Terms,
 }
@@ -54,7 +54,7 @@ pub(in crate::run) struct Job {
     pub turn: Turn,
     /// The server's round at dispatch; under `hierarchical`, the cloud's.
     pub round: Round,
-    /// What its draws belong to, beside the client.
+    /// With the client, the key of its draws.
     pub number: JobNumber,
     pub terms: Terms,
     /// Bytes that it moves down and up.
@@ -67,7 +67,7 @@ pub(in crate::run) struct Job {
     pub phase_began: VirtualTime,
     /// The event that ends the current phase; none if the job is over.
     pub pending: Option<Handle>,
-    /// What the client was sent, where anything is learned.
+    /// The client's start of training, where anything is learned.
     pub sent: Option<Sent>,
     pub arrived_at: Option<VirtualTime>,
     /// Where and why the client was lost.
@@ -114,7 +114,7 @@ impl Job {
         }
     }
 
-    /// All that has happened to it; what it is called by and what was drawn for it are known.
+    /// The course of the job. Its identity and its draws are known.
     fn exchange(&mut self, state: &mut State<'_>, models: &mut SharedModels) {
         let Self {
             client: _,
@@ -186,7 +186,7 @@ impl Job {
         JobReport { client, turn, round, staleness: now.since(round), outcome: self.outcome(), waited, phases }
     }
 
-    /// What the server records of a client that was lost.
+    /// The server's record of a lost client.
     pub fn dropped(&self) -> Option<DroppedJob> {
         let (phase, reason) = self.lost?;
         let (down_bytes, up_bytes) = self.bytes;
@@ -200,7 +200,7 @@ impl Job {
         })
     }
 
-    /// What it has cost so far, without a phase under way.
+    /// Its cost so far, without a phase under way.
     pub fn cost(&self) -> Cost {
         let (down_bytes, up_bytes) = self.bytes;
         Cost { compute: self.active[Phase::Compute.index()].into(), down_bytes, up_bytes }
@@ -235,7 +235,7 @@ impl Jobs {
         self.slots[id.0 as usize] = None;
     }
 
-    /// All jobs; what was drawn for one, and the bytes that it moves, follow from what it is called by.
+    /// All jobs. The draws of a job, and its bytes, follow from its identity.
     pub fn exchange(
         &mut self,
         state: &mut State<'_>,

@@ -1,4 +1,4 @@
-//! The regret in hindsight of a run: the sum over its rounds of what selections lost.
+//! The regret in hindsight of a run: the sum of the losses of its selections.
 
 use super::Found;
 use crate::recorder::HindsightRound;
@@ -7,7 +7,7 @@ use fedgenie_core::math::sum::CompensatedSum;
 use fedgenie_core::state::Stateful;
 use std::collections::BTreeSet;
 
-/// What selections lost in hindsight.
+/// Losses of selections in hindsight.
 #[derive(Default, Stateful)]
 pub(in crate::run) struct Judged {
     /// Of the round under way.

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// What was known of a selection before it was made.
+/// Knowledge of a selection before it is made.
 #[derive(Debug)]
 pub(super) struct Foreseen {
     /// Which, and of how many clients sets could be.
@@ -25,16 +25,16 @@ pub(super) struct Foreseen {
     contributions: Vec<f64>,
 }
 
-/// What sets of the candidates of a round are worth.
+/// Values of sets of the candidates of a round.
 struct Valuer<'a> {
     hindsight: &'a Hindsight,
     open: &'a OpenRound<'a>,
     learning: &'a Learning<'a>,
-    /// What the aggregation began with.
+    /// The start of the aggregation.
     before: &'a Before<'a>,
-    /// The weights of the metrics that say what a model is worth.
+    /// Weights of the metrics in a model's value.
     weights: &'a BTreeMap<String, f64>,
-    /// Of those who would arrive, ascending.
+    /// Updates that would arrive, ascending by client.
     updates: &'a [(ClientId, &'a Update)],
 }
 
@@ -44,7 +44,7 @@ impl Valuer<'_> {
         found.ok().map(|found| self.updates[found].1)
     }
 
-    /// What a set is worth, of positions of candidates, ascending.
+    /// Value of a set of positions of candidates, ascending.
     fn value(&self, set: &[u32]) -> f64 {
         let Self { hindsight, open, .. } = self;
         let arrived = |&index: &u32| {

@@ -1,6 +1,6 @@
 //! The cloud's choice of edge servers.
 //!
-//! A policy chooses clients, whoever asks it. This file alone hands it edge servers in their place, under the same
+//! A policy chooses clients. This file alone hands it edge servers in their place, under the same
 //! numbers.
 
 use crate::clusters::EdgeReport;
@@ -23,7 +23,7 @@ const fn chosen(client: ClientId) -> EdgeId {
     EdgeId(client.0)
 }
 
-/// A policy that chooses edge servers, and what it knows of them.
+/// A policy that chooses edge servers, and its knowledge of them.
 #[derive(Stateful)]
 pub(super) struct Cloud {
     policy: Box<dyn Policy>,

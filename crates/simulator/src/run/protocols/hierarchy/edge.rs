@@ -22,7 +22,7 @@ use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_learning::model::weights::Tensor;
 use std::sync::Arc;
 
-/// What an edge server does.
+/// Stage of an edge server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stateful)]
 enum Stage {
     /// It takes no part in the cloud's round, or no longer.
@@ -39,23 +39,23 @@ enum Stage {
 
 /// A model at a cloud that takes in models as they arrive.
 pub(super) struct Arrival<'w> {
-    /// The edge server, and what its clients did.
+    /// The edge server and its part in the round.
     pub of: EdgeState<'w>,
     /// The cloud's round in which the server was sent its own.
     pub sent_in: Round,
     /// Since then.
     pub waited: Span,
     pub phases: PhaseSpans,
-    /// What it cost the clients.
+    /// Its cost for the clients.
     pub invested: Cost,
-    /// What the server was sent.
+    /// The model that the server was sent.
     pub start: Option<Arc<[f32]>>,
     pub model: Option<Arc<[f32]>>,
 }
 
 /// An edge server.
 pub(super) struct Edge<'w> {
-    /// Which server it is, and what its clients did in this round of the cloud.
+    /// The server and its part in this round of the cloud.
     pub of: EdgeState<'w>,
     rule: &'w HierarchicalRule,
     /// One selection in each of its rounds.
@@ -75,7 +75,7 @@ pub(super) struct Edge<'w> {
     /// Where clients train.
     model: Option<Arc<[f32]>>,
     cohort: Cohort,
-    /// Bytes down and up of what was asked in its round.
+    /// Bytes down and up of the probe in its round.
     asked_bytes: [u64; 2],
     /// The regret in hindsight of its selections, where it is metered.
     pub hindsight: Option<HindsightMeter<'w>>,
@@ -83,7 +83,7 @@ pub(super) struct Edge<'w> {
     asked_in: Round,
     /// Of its round under way, where that is judged.
     judged: Option<OpenRound<'w>>,
-    /// What its model cost its clients in this round of the cloud.
+    /// The cost of its model for its clients in this round of the cloud.
     invested: Cost,
     /// How long the model travels from the cloud and back in this round.
     link: [Span; 2],
@@ -125,7 +125,7 @@ impl<'w> Edge<'w> {
         self.cohort.jobs.len()
     }
 
-    /// What its model has cost its clients that the cloud does not have: their jobs that are over.
+    /// The cost, for its clients, of updates that have not reached the cloud.
     pub fn unused(&self, engine: &Engine<'_>) -> Cost {
         let mut cost = if self.stage == Stage::Idle { Cost::default() } else { self.invested };
         self.cohort.arrived.iter().for_each(|&id| cost += engine.jobs[id].cost());
@@ -146,7 +146,7 @@ impl<'w> Edge<'w> {
         Arrival { of, sent_in, waited, phases, invested, start, model }
     }
 
-    /// Its model and what its clients did, for the cloud.
+    /// Its model and its part in the round, for the cloud.
     pub fn take_model(&mut self) -> (EdgeState<'w>, Option<Arc<[f32]>>) {
         let rests = EdgeState { cluster: self.of.cluster, ..EdgeState::new(self.of.edge, self.of.members) };
         (std::mem::replace(&mut self.of, rests), self.model.take())

@@ -1,7 +1,7 @@
 //! How a round ends: its updates are aggregated, its selection is judged, the model is measured, policies are told, the
 //! round is recorded.
 //!
-//! Each step takes what the step before it has made. A protocol cannot leave one out, or change their order.
+//! Each step takes the result of the step before it. A protocol cannot leave one out, or change their order.
 
 use super::{RoundUnderWay, Server, numbered};
 use crate::policy::{EdgeAccuracy, Explanation, Feedback, ModelQuality, Policy, RoundReport};
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 pub(in crate::run) struct AggregatedRound<'w> {
     opened: VirtualTime,
     trained: Vec<Trained>,
-    /// What its aggregation began with, where subsets of its updates are evaluated.
+    /// The start of its aggregation, where subsets of its updates are evaluated.
     before: Option<Before<'w>>,
     is_new_model: bool,
 }
@@ -46,14 +46,14 @@ pub(in crate::run) struct Told<'a> {
     pub policy: &'a mut (dyn Policy + 'static),
     /// Its last selection.
     pub turn: Turn,
-    /// Whom it has selected since it was told of a round.
+    /// The clients selected since its last report of a round.
     pub selected: &'a [ClientId],
     /// Whose it is in explanations, where there are several.
     pub server: Option<Value>,
 }
 
 impl<'w> Server<'w> {
-    /// Trains what a round took in, and folds it into the model. `sought` is what its policy wants to know of updates.
+    /// Trains the intake of a round, and folds it into the model. `sought` has the statistics that its policy wants.
     pub fn aggregate(
         &mut self,
         engine: &mut Engine<'_>,
@@ -164,7 +164,7 @@ impl<'w> Server<'w> {
         Ok(())
     }
 
-    /// What is known of a round apart from its selection.
+    /// The report of a round without its selection.
     fn report<'a>(&'a self, engine: &Engine<'_>, round: &MeasuredRound<'_, '_>, turn: Turn) -> RoundReport<'a> {
         let MeasuredRound { opened, quality, bytes: (down_bytes, up_bytes), .. } = *round;
         RoundReport {
@@ -188,7 +188,7 @@ impl<'w> Server<'w> {
         (now.0 - before.0, now.1 - before.1)
     }
 
-    /// Keeps what updates said of their training, where that is recorded.
+    /// Keeps the updates' reports of their training, where these are recorded.
     pub fn note_updates(&mut self, trained: &[Trained]) {
         if self.settings.updates {
             let RoundUpdates { clients, examples, loss, loss_rms, latency_s } = &mut self.updates;
@@ -200,7 +200,7 @@ impl<'w> Server<'w> {
         }
     }
 
-    /// Adds what a policy has learned to the explanation of its last selection.
+    /// Adds a policy's state after a round to the explanation of its last selection.
     pub fn explain_after(&mut self, policy: &dyn Policy, turn: Turn, server: Option<Value>, clients: &[ClientId]) {
         if !self.settings.explain {
             return;

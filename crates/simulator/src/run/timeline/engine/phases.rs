@@ -1,4 +1,4 @@
-//! The phases of a job: when one ends, and what it has cost by then.
+//! The phases of a job: their ends and their costs.
 
 use super::{CLASS_LOSS, CLASS_PHASE, Engine, Scheduled};
 use crate::population::Interruption;
