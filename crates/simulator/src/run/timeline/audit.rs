@@ -5,7 +5,7 @@
 //! | time never decreases | at each record |
 //! | a complete phase took its time at work, an update arrived after its phases and pauses | when a phase ends, when a job is settled |
 //! | a delivered job moved the model both ways, with what its update brings; no job moved more | when a job is settled |
-//! | jobs under way are at most what the protocol allows | at each dispatch |
+//! | jobs under way do not exceed the protocol's limit | at each dispatch |
 //! | each job has one outcome; nothing is pending but jobs and timers | at the end of each round |
 //! | an update is not older than the run | at each aggregation |
 //! | bytes and computing of clients add up to the totals | at the end |

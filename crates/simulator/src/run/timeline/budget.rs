@@ -1,7 +1,7 @@
 //! The rest of a budget, and the number of clients that it pays for.
 //!
-//! A job that is under way is paid in full: what it has yet to move is taken already. What a job that is over did not
-//! move, because it was lost or called off, is there again. So a run never moves more than its budget.
+//! A job that is under way is paid in full: the bytes that it has yet to move are reserved. A lost or cancelled job
+//! returns the bytes that it did not move. So a run never moves more than its budget.
 
 use super::engine::Engine;
 use super::jobs::Job;
@@ -19,7 +19,7 @@ impl Engine<'_> {
         Some(owed.fold(budget.saturating_sub(moved), u64::saturating_sub))
     }
 
-    /// How many of a server's candidates the rest of the budget pays for, at most `ask`, whoever of them are chosen,
+    /// How many of a server's candidates the rest of the budget pays for, at most `ask`, for any choice among them,
     /// after `spent` bytes for something else. `number` is that of the job of each.
     pub fn payable(&self, server: EdgeId, ask: usize, spent: u64, number: impl Fn(ClientId) -> JobNumber) -> usize {
         let Some(rest) = self.rest() else { return ask };
@@ -32,7 +32,7 @@ impl Engine<'_> {
         rest.checked_div(price).map_or(ask, |count| ask.min(usize::try_from(count).unwrap_or(ask)))
     }
 
-    /// Whether the budget pays for no further round, as far as that is known before who can be chosen in it is.
+    /// Whether the budget pays for no further round, as far as that is known before its candidates are.
     pub fn is_spent(&self) -> bool {
         let price = self.world.one_price().map(|price| price.saturating_add(self.brings[0]));
         let round = price.map(|price| price.saturating_mul(self.world.budget.least as u64));

@@ -173,8 +173,8 @@ impl Job {
         }
     }
 
-    /// What a policy is told of it in the server's round `now`. Phases end with what was waited: what happened to a
-    /// client that was lost, its server does not know.
+    /// The job's report to a policy in the server's round `now`. Phases end with the time waited: a server does not
+    /// know the fate of a lost client.
     pub fn report(&self, waited: Waited, now: Round, time: VirtualTime) -> JobReport {
         let Self { client, turn, round, .. } = *self;
         let mut left = waited.observed().0;
