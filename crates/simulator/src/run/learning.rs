@@ -122,8 +122,8 @@ impl<'w> Learning<'w> {
         to_safetensors(&tensors)
     }
 
-    /// The contents of a file with what the algorithm remembers, if it remembers anything: `server.c.TENSOR` and, of
-    /// clients that have some, `client.K.c.TENSOR`, with the names and shapes of the model's file.
+    /// The contents of a file with the algorithm's memory, if it has one: `server.c.TENSOR` and, of clients that have
+    /// some, `client.K.c.TENSOR`, with the names and shapes of the model's file.
     pub fn memory_file(&self) -> Option<Vec<u8>> {
         let [of_server, of_client] = self.learner.algorithm.job.as_ref()?.remembers()?;
         let memory = &self.state.memory;
@@ -189,7 +189,7 @@ impl<'w> Learning<'w> {
         Ok(work)
     }
 
-    /// What the updates of `work`, which was just trained, say of their training, and what they bring.
+    /// The training reports of the updates of `work`, which was just trained, and the numbers that they bring.
     fn said(&self, work: &[Work], sought: Sought, parallel: bool) -> Vec<Trained> {
         let said = |(work, update): (&Work, &Update)| Trained {
             client: work.client,
@@ -213,7 +213,7 @@ impl<'w> Learning<'w> {
         trained
     }
 
-    /// Looks at the updates themselves, as far as that is wanted. `aggregated` is what was made of them.
+    /// Looks at the updates themselves, as far as that is wanted. `aggregated` is their aggregate.
     fn inspect(&self, work: &[Work], wants: Wants, aggregated: &[f32], trained: &mut [Trained], parallel: bool) {
         if !wants.quality && !wants.change && wants.deviation.is_none() {
             return;
@@ -267,8 +267,8 @@ impl<'w> Learning<'w> {
         self.updates.iter_mut().zip(kept).for_each(|(update, private)| update.private = private);
     }
 
-    /// Folds what a round took in into the models. Returns what the updates said of their training, ascending by
-    /// client, and whether there is a new model.
+    /// Folds a round's arrivals into the models. Returns the updates' training reports, ascending by client, and
+    /// whether there is a new model.
     ///
     /// # Errors
     /// The first client whose update is not finite, or the server; the models stay as they were.
@@ -323,10 +323,10 @@ impl<'w> Learning<'w> {
         }
     }
 
-    /// Folds what arrived into the models, and lets every server remember whose updates it has taken in.
+    /// Folds the arrivals into the models, and lets every server remember whose updates it has taken in.
     ///
     /// # Errors
-    /// If a model is not finite, or the task lacks what servers remember.
+    /// If a model is not finite, or the task lacks the servers' memory.
     fn fold(
         &mut self,
         round: Round,
@@ -341,7 +341,7 @@ impl<'w> Learning<'w> {
         folded.map_err(|NotFinite| RunError::ServerDiverged { round })
     }
 
-    /// Checks that the task has what it will be asked for in a round.
+    /// Checks that the task has the parts that a round needs.
     ///
     /// # Errors
     /// The missing part.
@@ -357,7 +357,7 @@ impl<'w> Learning<'w> {
     }
 
     /// Trains the given work for an edge server and averages the updates into its model, which stays as it is if there
-    /// is nothing to average. Adds the rows and the clients to `edge`. Returns what the updates said of their training.
+    /// is nothing to average. Adds the rows and the clients to `edge`. Returns the updates' training reports.
     ///
     /// # Errors
     /// The first client whose update is not finite.

@@ -44,7 +44,7 @@ impl Learning<'_> {
     /// The accuracy of the one server's current model, read off `measured`, the metrics of it, if they have it.
     ///
     /// # Errors
-    /// If the task lacks what it measures.
+    /// If the task lacks a number that it measures.
     pub fn accuracy(&self, on: AccuracyOn, measured: &Metrics, parallel: bool) -> Result<f64, RunError> {
         let main = self.world.measures.main();
         if let (AccuracyOn::Test, Some(main)) = (on, main)
@@ -60,7 +60,7 @@ impl Learning<'_> {
     /// The accuracy of an edge server's model in the middle of a round of the cloud.
     ///
     /// # Errors
-    /// If the task lacks what it measures.
+    /// If the task lacks a number that it measures.
     pub fn accuracy_at_edge(
         &self,
         round: Round,

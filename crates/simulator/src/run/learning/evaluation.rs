@@ -122,7 +122,7 @@ impl Learning<'_> {
         answers
     }
 
-    /// The answers that updates bring: each from the model that its client was sent, and from what it kept then.
+    /// The answers that updates bring: each from the model sent to its client, and from the client's private part then.
     pub(super) fn answers_to(&self, kind: &ProbeKind, work: &[Work], parallel: bool) -> Vec<Vec<f64>> {
         let one = |work: &Work| {
             let Work { client, number, round, ref sent, .. } = *work;
@@ -170,7 +170,7 @@ impl Learning<'_> {
     /// the current models where these are given and have it.
     ///
     /// # Errors
-    /// If the task lacks what it measures.
+    /// If the task lacks a number that it measures.
     pub fn quality(&self, measured: Option<&[(MetricId, f64)]>, parallel: bool) -> Result<f64, RunError> {
         let measures = &self.world.measures;
         let place = if measures.has_valid { Place::Valid } else { Place::Test };
@@ -187,14 +187,14 @@ impl Learning<'_> {
     /// The metrics of the current models.
     ///
     /// # Errors
-    /// If the task lacks what it measures.
+    /// If the task lacks a number that it measures.
     pub fn evaluate(&self, evaluated: Evaluated<'_>) -> Result<Measured, RunError> {
         self.check_measures()?;
         Ok(self.evaluate_state(&self.current(0), evaluated))
     }
 
-    /// The main measure among the values of measures, negated where smaller is better, and the loss; NaN of what is
-    /// not measured.
+    /// The main measure among the values of measures, negated where smaller is better, and the loss. NaN for a value
+    /// that is not measured.
     pub fn quality_and_loss(&self, values: &[f64]) -> [f64; 2] {
         let measures = &self.world.measures;
         let quality = measures.main().map_or(f64::NAN, |main| main.better.quality(values[measures.main]));
@@ -256,7 +256,7 @@ impl Learning<'_> {
         Measured { metrics, servers }
     }
 
-    /// The measures of each edge server under its model: on its test examples, or else on what the task takes for its
+    /// The measures of each edge server under its model: on its test examples, or else on the task's substitute for its
     /// data.
     fn of_servers(&self, state: &ModelState<'_>, scopes: &[ServerScope<'_>], parallel: bool) -> Vec<Option<Weighted>> {
         let one = |(index, &(members, cluster)): (usize, &ServerScope<'_>)| {
@@ -271,7 +271,7 @@ impl Learning<'_> {
     }
 
     /// The measures of cluster models on test data and, if there are any, on validation data: the mean over edge
-    /// servers of what each one's model has, weighted by their clients' examples; then NaN on test data, if these are
+    /// servers of each one's model's measures, weighted by their clients' examples; then NaN on test data, if these are
     /// split among servers.
     fn on_held_out(
         &self,

@@ -65,7 +65,8 @@ impl Learning<'_> {
         if sum.is_nan() { f64::NEG_INFINITY } else { sum }
     }
 
-    /// What a client's update adds to the measures of its server, where these are sums: see [`task::Script::adds`].
+    /// The contribution of a client's update to the measures of its server, where these are sums: see
+    /// [`task::Script::adds`].
     pub fn adds(&self, client: ClientId) -> Option<f64> {
         self.task.script()?.adds(client)
     }
@@ -105,8 +106,8 @@ impl Learning<'_> {
         Assignment { job, memory: self.state.memory.of(client) }
     }
 
-    /// What clients would answer to a probe with one number in the round of these jobs, from the model that is sent and
-    /// what they keep now. Where they know no such probe, the loss on their own data times their examples.
+    /// Clients' answers to a probe with one number in the round of these jobs, from the model that is sent and their
+    /// current private parts. Without such a probe: the loss on their own data times their examples.
     pub fn answers_of(&self, kind: &str, start: &[f32], jobs: &[JobKey], parallel: bool) -> Vec<f64> {
         let (state, context) = (self.state.view(start, PrivateView::of(&self.state.private)), self.world.context());
         let (known, losses) = (self.probe(kind).zip(self.task.probes()), self.task.losses());
@@ -124,7 +125,7 @@ impl Learning<'_> {
         if parallel { jobs.par_iter().map(one).collect() } else { jobs.iter().map(one).collect() }
     }
 
-    /// The slope of the validation loss at the model that is sent, with what clients keep now.
+    /// The slope of the validation loss at the model that is sent, with clients' current private parts.
     ///
     /// # Panics
     /// If the task does not know it: then the world is refused.
@@ -136,7 +137,8 @@ impl Learning<'_> {
         slope
     }
 
-    /// How far an update goes down a slope: `−⟨slope, change⟩` over what is trained; none of one that diverged.
+    /// How far an update goes down a slope: `−⟨slope, change⟩` over the trained parameters. `None` if the update
+    /// diverged.
     pub fn descent(&self, start: &[f32], slope: &[f32], update: &Update) -> Option<f64> {
         let trained = self.layout.trained();
         let mut sum = 0.0;
