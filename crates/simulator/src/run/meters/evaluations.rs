@@ -28,7 +28,8 @@ impl End {
     }
 }
 
-/// When the global model is evaluated, and on what: at the end of a round that one of these names, and of the last.
+/// The times of the global model's evaluation, and its data: at the end of a round that one of these names, and of the
+/// last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evaluations {
     /// Every so many rounds; 0 for none.

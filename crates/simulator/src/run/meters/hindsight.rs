@@ -162,7 +162,7 @@ impl<'w> HindsightMeter<'w> {
         })
     }
 
-    /// Notes the candidates of a selection, of whom `most` can be chosen, the latency of the job of each, and the model
+    /// Notes the candidates of a selection, which chooses at most `most`, the latency of each one's job, and the model
     /// that is sent: an edge server's own, where there are any.
     pub fn open(
         &self,

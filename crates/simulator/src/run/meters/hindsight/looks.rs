@@ -1,5 +1,5 @@
-//! Utilities that look at a round when it begins: at what clients answer, or at the slope of the validation loss. What
-//! clients keep changes when the round closes.
+//! Utilities that look at a round when it begins: at clients' answers, or at the slope of the validation loss. Clients'
+//! private parts change when the round closes.
 
 use super::{HindsightMeter, OpenRound};
 use crate::run::learning::{Learning, Trained};
@@ -11,7 +11,7 @@ use fedgenie_learning::task::JobKey;
 const AT_ONCE: usize = 64;
 
 impl HindsightMeter<'_> {
-    /// Notes what the utility needs of a selection that has not been made.
+    /// Notes the utility's inputs from a selection that has not been made.
     pub(super) fn look(&self, open: &mut OpenRound<'_>, learning: &Learning<'_>, parallel: bool) {
         let utility = &self.hindsight.utility;
         if let Some(kind) = utility.of_answers() {
@@ -27,7 +27,7 @@ impl HindsightMeter<'_> {
         }
     }
 
-    /// Judges a selection by what was noted when it was made; none if the utility is of another kind.
+    /// Judges a selection by the notes from when it was made. `None` if the utility is of another kind.
     pub(super) fn judge_looks(
         &mut self,
         open: &OpenRound<'_>,

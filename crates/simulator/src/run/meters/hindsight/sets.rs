@@ -1,5 +1,5 @@
-//! The best set of a round where what a set is worth is not a sum: by enumeration, or by sorting where a task says what
-//! each client adds.
+//! The best set of a round where a set's value is not a sum: by enumeration, or by sorting where a task states each
+//! client's contribution.
 
 use super::{HindsightMeter, OpenRound, imagine};
 use crate::run::learning::{Before, Learning, Trained};
@@ -57,8 +57,8 @@ impl Valuer<'_> {
         self.learning.worth(self.before, self.weights, &members) + slowest + hindsight.worth_of(bytes)
     }
 
-    /// What each candidate adds to a set, where that is all that matters beside the set's size: none of one that does
-    /// not count.
+    /// Each candidate's contribution to a set, where only that and the set's size matter. `None` for a candidate whose
+    /// update does not count.
     fn adds(&self) -> Option<Vec<Option<f64>>> {
         let Self { hindsight, open, learning, before, weights, .. } = self;
         let is_alike = hindsight.traffic.is_none() || open.bytes.iter().all(|bytes| *bytes == open.bytes[0]);
@@ -84,8 +84,8 @@ impl<'w> HindsightMeter<'w> {
         Valuer { hindsight: self.hindsight, open, learning, before, weights, updates }
     }
 
-    /// The best set of the candidates of a selection that has not been made, and what it is worth: with the updates
-    /// that the candidates would return. The meter remembers it for its judgement.
+    /// The best set of the candidates of a selection that has not been made, and its value: with the updates that the
+    /// candidates would return. The meter remembers it for its judgement.
     pub fn foresee(&mut self, open: &OpenRound<'_>, learning: &Learning<'_>, parallel: bool) -> (Vec<ClientId>, f64) {
         let mut imagined = std::mem::take(&mut self.updates);
         let updates = imagine(open, (learning, &[]), parallel, &mut imagined);
@@ -98,8 +98,8 @@ impl<'w> HindsightMeter<'w> {
         (best, value)
     }
 
-    /// The judgement of a selection, where the best set was known before and is of the same sets: what was chosen is
-    /// worth what its updates, of those who arrived, make of it.
+    /// The judgement of a selection, where the best set was known before and is of the same sets. The value of the
+    /// chosen set is that of its updates that arrived.
     pub(super) fn recall(
         &mut self,
         open: &OpenRound<'_>,
@@ -118,8 +118,8 @@ impl<'w> HindsightMeter<'w> {
         Some((Judgement { best, best_value, own_value }, contributions))
     }
 
-    /// The best set of the candidates, and the chosen one; and what each candidate contributes to a set on average,
-    /// where that is known. `updates` are of those who would arrive, ascending.
+    /// The best set of the candidates, and the chosen one; and each candidate's mean contribution to a set, where that
+    /// is known. `updates` are of the clients that would arrive, ascending.
     pub(super) fn judge_sets(
         &self,
         open: &OpenRound<'_>,
@@ -133,7 +133,7 @@ impl<'w> HindsightMeter<'w> {
         (Judgement { best, best_value, own_value }, contributions)
     }
 
-    /// The best set of the candidates, and what the chosen one is worth; NaN if nobody is chosen.
+    /// The best set of the candidates, and the value of the chosen one; NaN if it is empty.
     fn weigh(
         &self,
         open: &OpenRound<'_>,
@@ -170,7 +170,7 @@ impl<'w> HindsightMeter<'w> {
     }
 }
 
-/// What each candidate adds to a set: the mean value of the sets of one size with it less that of those without.
+/// Each candidate's contribution to a set: the mean value of the sets of one size with it less that of those without.
 /// Nothing if sets differ in size, if there is but one, or if a value is not finite.
 fn contributions(sets: &[Vec<u32>], values: &[f64], candidates: usize) -> Vec<f64> {
     let size = sets.first().map_or(0, Vec::len);
@@ -187,8 +187,9 @@ fn contributions(sets: &[Vec<u32>], values: &[f64], candidates: usize) -> Vec<f6
     sums.into_iter().map(|sum| mean(sum, with) - mean(total - sum, sets.len() - with)).collect()
 }
 
-/// The same where everybody counts and what a set is worth is a constant plus a multiple of the sum of what its members
-/// add: the mean over the sets of one size is in closed form. The multiple is that between the best and the worst set.
+/// The same where every client counts and a set's value is a constant plus a multiple of the sum of its members'
+/// contributions: the mean over the sets of one size is in closed form. The multiple is that between the best and the
+/// worst set.
 fn contributions_of_sums(
     adds: &[Option<f64>],
     speeds: &[f64],
@@ -213,9 +214,9 @@ fn contributions_of_sums(
 }
 
 /// Sets of candidates, each ascending, among which the best is. With so many members that count, a set is worth more
-/// the larger the sum of what they add, and its slowest member's `speed` in addition; `adds` is none of those who do
-/// not count. Beside whoever is slowest nothing matters but the sum: for each speed and each number of members that
-/// count, the largest sum of those who are at least so fast.
+/// the larger the sum of their contributions, and its slowest member's `speed` in addition. `adds` is `None` for
+/// clients whose update does not count. Beside the slowest member only the sum matters: for each speed and each number
+/// of members that count, the largest sum of the clients that are at least so fast.
 fn promising(adds: &[Option<f64>], speeds: &[f64], sizes: RangeInclusive<usize>) -> Vec<Vec<u32>> {
     let mut thresholds = speeds.to_vec();
     thresholds.sort_by(f64::total_cmp);

@@ -30,7 +30,7 @@ fn with(more: &str) -> World {
     tests::world(EIGHT, more)
 }
 
-/// Chooses what it was told to; the last choice again and again.
+/// Makes the given choices in turn, then repeats the last one.
 #[derive(Stateful)]
 struct Script(Vec<Vec<ClientId>>);
 
@@ -105,8 +105,8 @@ const THREE: &str = r#"
     hindsight.t_semi = "2 s"
 "#;
 
-/// What each of three clients is worth is measured in a run in which it is the only one that is asked: the model is
-/// then its own, and the drop of the test loss its utility.
+/// A run that asks only one client measures the value of each of three: the model is then its own, and the drop of the
+/// test loss its utility.
 #[test]
 fn utilities_are_those_of_clients_that_are_asked_alone() {
     let alone = with(&format!("{THREE}\n protocol.synchronous.cohort = 1"));
@@ -231,7 +231,7 @@ fn updates_that_never_count_are_worth_nothing() {
     assert!(lost > 5 && late > 5);
 }
 
-/// A learning rate at which single clients diverge, of whom none is ever asked.
+/// A learning rate at which single clients diverge; they are never asked.
 #[test]
 fn the_run_goes_on_where_only_those_diverge_who_were_not_asked() {
     let world = with(
@@ -414,7 +414,7 @@ fn the_policy_that_knows_the_best_set_selects_it() {
     assert!(sizes.iter().any(|size| *size != sizes[0]), "sizes differ: {sizes:?}");
 }
 
-/// What is not judged costs nothing and adds nothing.
+/// A round without judgement costs nothing and adds nothing.
 #[test]
 fn every_third_round_is_judged() {
     let world = with("hindsight.every = 3");

@@ -8,7 +8,7 @@ use fedgenie_learning::model::Evaluation;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-/// What was judged in each round, and the regret so far.
+/// The judgements of each round, and the regret so far.
 #[derive(Default)]
 struct Kept(Vec<(Vec<HindsightRound>, Option<f64>)>);
 
@@ -23,7 +23,7 @@ impl Sink for Kept {
     }
 }
 
-/// Who could be chosen and who was, at each turn.
+/// The candidates and the chosen clients of each turn.
 type Choices = Arc<Mutex<Vec<(Vec<ClientId>, Vec<ClientId>)>>>;
 
 /// Chooses candidates in turn, and writes that down.
@@ -134,7 +134,7 @@ fn sets_are_judged_by_their_servers_own_accuracy() {
 }
 
 /// Three rounds of a world with so many edge servers of four clients, of which so many take part in each of so many
-/// rounds, beside sets that are averaged by hand and worth what `worth` says. Returns the regret.
+/// rounds, beside sets that are averaged by hand and valued by `worth`. Returns the regret.
 fn regret_by_hand(
     world: &World,
     (servers, cohort, edge_rounds): (u32, usize, u32),
