@@ -86,7 +86,7 @@ impl Losses<'_, '_> {
     }
 
     /// Σ_m (n_m/n)(L_m of its cluster − the smallest L_m) of an assignment. Servers without training examples, or whose
-    /// own loss is not finite, add nothing; what is not finite is not the smallest.
+    /// own loss is not finite, add nothing. The smallest is among the finite ones.
     fn missed(&self, assignment: &[u32]) -> f64 {
         let examples = |members| self.learning.map_or(0, |learning| learning.examples_of(members)) as f64;
         let sizes: Vec<f64> = self.scopes.iter().map(|(members, _)| examples(members)).collect();
@@ -103,9 +103,9 @@ impl Losses<'_, '_> {
     }
 }
 
-/// Books what comparing losses costs: the networks of the `others` of all clusters but one travel to every edge server,
-/// and, where losses are on training examples, to every client, which then makes an inference pass. Returns how long
-/// the slowest takes.
+/// Books the cost of comparing losses: the networks of the `others` of all clusters but one travel to every edge
+/// server, and, where losses are on training examples, to every client, which then makes an inference pass. Returns how
+/// long the slowest takes.
 fn charge(
     engine: &mut Engine<'_>,
     scopes: &[ServerScope<'_>],

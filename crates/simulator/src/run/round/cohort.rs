@@ -30,7 +30,7 @@ impl Cohort {
         Ok(())
     }
 
-    /// Sends all of them what `sent` says. `bound` is the most jobs that may be under way.
+    /// Sends each of them its `sent`. `bound` is the most jobs that may be under way.
     pub fn begin(
         &self,
         engine: &mut Engine<'_>,

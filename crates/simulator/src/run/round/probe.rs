@@ -1,4 +1,4 @@
-//! What a server asks clients before a selection: their answers, the bytes that they move, and the time that the
+//! A server's probe of clients before a selection: their answers, the bytes that they move, and the time that the
 //! slowest of them takes.
 //!
 //! Clients answer at once, from the model of that moment; the protocol lets the time pass before it selects.
@@ -64,11 +64,11 @@ pub(in crate::run) struct Asking<'a> {
     pub model: Option<Arc<[f32]>>,
 }
 
-/// What answers cost: each as many numbers as its kind has, of 8 bytes each, which travel in no time; or else what the
-/// task says that travels, which takes its share of the time of a whole model.
+/// The cost of answers: each as many numbers as its kind has, of 8 bytes each, which travel in no time; or else the
+/// task's traffic, which takes its share of the time of a whole model.
 struct Price<'a> {
     kind: ProbeKind,
-    /// Who knows what of an answer travels; nobody does of a loss.
+    /// Knows which part of an answer travels; `None` for a loss.
     learning: Option<&'a Learning<'a>>,
 }
 

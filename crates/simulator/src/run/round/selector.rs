@@ -1,7 +1,7 @@
 //! A server's policy at work: its probe, the clients' answers, its selection.
 //!
-//! A selection has three steps, with time between the second and the third: [`Selector::probe`] says what the policy
-//! wants to be told, [`Selector::ask_clients`] carries that out, [`Selector::select`] lets the policy choose.
+//! A selection has three steps, with time between the second and the third: [`Selector::probe`] returns the policy's
+//! probe, [`Selector::ask_clients`] carries that out, [`Selector::select`] lets the policy choose.
 
 use super::probe::{Answered, Asking, Pending, carry_out};
 use super::question::{Asker, Question, SelectionStreams};
@@ -122,8 +122,8 @@ impl<'w> Selector<'w> {
         }
     }
 
-    /// What the policy knows of its clients before a selection, without answers to a probe; the truth, and what it has
-    /// to declare, only if it declares that.
+    /// The policy's view of its clients before a selection, without answers to a probe. It has the truth, and other
+    /// declared data, only if the policy declares that.
     fn view<'a>(
         (world, policy): (&'a World, &dyn Policy),
         (counts, bounds, known): (&'a [u32], Bounds, Known<'a>),

@@ -3,7 +3,7 @@
 use crate::policy::{Policy, Wants};
 use crate::run::meters::Evaluations;
 
-/// How a run is carried out, apart from what it computes.
+/// How a run is carried out, apart from its computations.
 #[derive(Clone, Debug, Default)]
 pub struct RunSettings {
     /// When the global model is evaluated; where its `end` does not say which round is the last, it is by

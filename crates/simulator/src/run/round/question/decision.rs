@@ -1,4 +1,4 @@
-//! The checks of a decision: who is selected, with which weights and work, and how long the round may last.
+//! The checks of a decision: the selected clients, their weights and work, and the round's longest duration.
 
 use super::{Asker, Question};
 use crate::policy::{Policy, Selection};

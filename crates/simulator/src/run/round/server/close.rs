@@ -222,7 +222,7 @@ impl<'w> Server<'w> {
         }
     }
 
-    /// What is known of each server in this round, where servers are evaluated or a policy asks for the accuracy of its
+    /// Each server's numbers in this round, where servers are evaluated or a policy asks for the accuracy of its
     /// models.
     fn servers(&self, world: &World, scopes: &[ServerScope<'_>]) -> Option<Vec<ServerRound>> {
         let learning = self.learning.as_ref()?;
@@ -301,7 +301,7 @@ impl<'w> Server<'w> {
     }
 }
 
-/// Tells a policy how its updates were trained, what subsets of them are worth if it evaluates that, and how its round
+/// Tells a policy how its updates were trained, the values of their subsets if it evaluates them, and how its round
 /// went.
 pub(in crate::run) fn report_round(
     policy: &mut dyn Policy,

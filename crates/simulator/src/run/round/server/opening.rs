@@ -54,7 +54,7 @@ impl Server<'_> {
     /// The budget does not pay for a selection: the run is over, unless it has not begun.
     ///
     /// # Errors
-    /// If it is the run's first: what the policy asks before it selects costs too much.
+    /// If it is the run's first: the policy's probe costs too much.
     pub fn give_up(&mut self, engine: &Engine<'_>, turn: Turn, asked: u64) -> Result<(), RunError> {
         self.is_spent = true;
         if engine.accounts.dispatched == 0 {
