@@ -94,8 +94,8 @@ impl<'w> Buffered<'w> {
         }
     }
 
-    /// Selects one client after the other until enough are at work, there are no candidates, or those who are asked
-    /// take time to answer; then a timer rings.
+    /// Selects one client after the other until enough are at work, there are no candidates, or the clients that are
+    /// asked take time to answer; then a timer rings.
     fn fill(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
         if self.at_work == self.rule.concurrency || self.is_out {
             return Ok(());
@@ -146,7 +146,7 @@ impl<'w> Buffered<'w> {
         }
     }
 
-    /// Selects a client; none if those who were asked take time to answer, or the budget does not pay for it.
+    /// Selects a client. `None` if the clients that were asked take time to answer, or the budget does not pay for it.
     fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<Option<ClientId>, RunError> {
         let (world, time) = (engine.world, engine.now());
         let pending = match self.selector.asked.take() {
@@ -174,7 +174,7 @@ impl<'w> Buffered<'w> {
         Ok(Some(selected[0]))
     }
 
-    /// Whether the budget pays for the next job, whose it may be, after so many bytes for what is asked before.
+    /// Whether the budget pays for any client's next job, after so many bytes for the probe before.
     fn is_payable(&self, engine: &Engine<'_>, asked: u64) -> bool {
         let number = |client: ClientId| JobNumber(self.numbers[client.index()].0 + 1);
         engine.payable(THE_SERVER, 1, asked, number) == 1
@@ -210,7 +210,7 @@ impl<'w> Buffered<'w> {
         Ok(())
     }
 
-    /// Begins the next selection: asks whom the policy wants to ask. None if the budget does not pay for that.
+    /// Begins the next selection: sends the policy's probe. `None` if the budget does not pay for that.
     fn ask_clients(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<Option<Pending>, RunError> {
         self.selector.turn = self.selector.turn.next();
         let limits = self.limits(engine, server);

@@ -1,4 +1,4 @@
-//! Protocols in rounds: select, dispatch, wait for the boundary, aggregate what arrived. See
+//! Protocols in rounds: select, dispatch, wait for the boundary, aggregate the arrivals. See
 //! [`crate::protocol::rounds`].
 
 mod selection;

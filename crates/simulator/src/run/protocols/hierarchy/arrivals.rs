@@ -104,7 +104,7 @@ impl<'w> Hierarchy<'w> {
         self.end(engine, server, under_way, Some(models))
     }
 
-    /// Virtual time is over: what has arrived is not used.
+    /// Virtual time is over: arrivals are not used.
     fn abandon(
         &mut self,
         engine: &mut Engine<'_>,
@@ -140,7 +140,7 @@ impl<'w> Hierarchy<'w> {
         engine.check_jobs(self.edges.iter().map(super::Edge::live).sum())
     }
 
-    /// The run is over: what the cloud has not received was in vain.
+    /// The run is over: work that the cloud has not received is wasted.
     pub fn finish(&self, engine: &mut Engine<'_>) {
         for edge in &self.edges {
             let unused = edge.unused(engine);

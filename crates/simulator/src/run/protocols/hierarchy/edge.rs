@@ -29,7 +29,7 @@ enum Stage {
     Idle,
     /// The model is on its way from the cloud.
     Down(Handle),
-    /// None of its clients can be chosen, or those who were asked have not answered.
+    /// It has no candidates, or the clients that it asked have not answered.
     Waiting,
     /// Its round is open.
     Open,
@@ -238,7 +238,7 @@ impl<'w> Edge<'w> {
         }
     }
 
-    /// Begins the next selection: asks whom the policy wants to ask.
+    /// Begins the next selection: sends the policy's probe.
     fn ask_clients(
         &mut self,
         engine: &mut Engine<'_>,
@@ -278,7 +278,7 @@ impl<'w> Edge<'w> {
         Ok(())
     }
 
-    /// Notes what the selection is to be compared with, if its round is judged.
+    /// Notes the selection's alternatives for comparison, if its round is judged.
     fn look_back(&self, engine: &Engine<'_>, server: &Server<'w>) -> Result<Option<OpenRound<'w>>, RunError> {
         let (Some(meter), Some(learning), Some(model)) = (&self.hindsight, &server.learning, &self.model) else {
             return Ok(None);
@@ -377,7 +377,7 @@ impl<'w> Edge<'w> {
         Ok(self.left > 0)
     }
 
-    /// The cloud stops waiting: what is still under way is called off, and what the model cost is wasted.
+    /// The cloud stops waiting: jobs still under way are called off, and the model's cost is wasted.
     pub fn call_off(&mut self, engine: &mut Engine<'_>, jobs: &mut RoundJobs) -> Result<(), RunError> {
         match std::mem::replace(&mut self.stage, Stage::Idle) {
             Stage::Idle => return Ok(()),

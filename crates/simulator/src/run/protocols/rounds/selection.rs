@@ -52,7 +52,7 @@ impl<'w> Rounds<'w> {
         Ok(true)
     }
 
-    /// How many of so many clients the budget pays for, after so many bytes for what is asked before.
+    /// How many of so many clients the budget pays for, after so many bytes for the probe before.
     pub(super) fn payable(&self, engine: &Engine<'_>, clients: usize, asked: u64) -> usize {
         engine.payable(THE_SERVER, clients, asked, |_| self.selector.turn.into())
     }
@@ -123,8 +123,8 @@ impl<'w> Rounds<'w> {
         Ok(())
     }
 
-    /// The best set of a selection and what it is worth, with the updates that the candidates would return; `None` if
-    /// the policy is not to know that.
+    /// The best set of a selection and its value, with the updates that the candidates would return; `None` if the
+    /// policy is not to know that.
     fn foresee(
         &mut self,
         engine: &Engine<'_>,

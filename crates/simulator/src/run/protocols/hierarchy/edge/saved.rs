@@ -6,7 +6,7 @@ use crate::run::timeline::{JobId, Jobs};
 use fedgenie_core::state::State;
 use fedgenie_learning::learned::SharedModels;
 
-/// What edge servers share when a run is saved between two rounds of the cloud.
+/// State that edge servers share when a run is saved between two rounds of the cloud.
 pub(in crate::run) struct Between<'a, 'w> {
     pub learning: Option<&'a Learning<'w>>,
     pub jobs: &'a Jobs,
@@ -14,8 +14,8 @@ pub(in crate::run) struct Between<'a, 'w> {
 }
 
 impl<'w> Edge<'w> {
-    /// Between rounds of the cloud, when it rests; what belongs to its part in a round begins anew. Where the cloud
-    /// does not wait for it, it may be at work, and goes on with that.
+    /// Between rounds of the cloud, when it rests; the state of its part in a round begins anew. Where the cloud does
+    /// not wait for it, it may be at work, and goes on with that.
     pub fn exchange(&mut self, at: &mut Between<'_, 'w>, state: &mut State<'_>) {
         let Self {
             of,
