@@ -3,16 +3,16 @@
 //! ```text
 //! policy.select ─▶ dispatch ─▶ kernel: download ▸ compute ▸ upload ─▶ boundary: who arrived?
 //!       ▲                                                                 │
-//!       └── feedback ◀── evaluate ◀── aggregate ◀── train what arrived ◀──┘
+//!       └── feedback ◀── evaluate ◀── aggregate ◀── train arrivals ◀──────┘
 //! ```
 //!
 //! A run has three parts. The *engine* (room `timeline`) plays jobs on the kernel and records events; the *server*
 //! (rooms `learning`, `meters`, `round`) has the global model and the measurements; the *protocol* (room `protocols`)
 //! has the policies, dispatches jobs and decides when a round ends. A room imports from those before it.
 //!
-//! Training is lazy: what an update contains depends on the model at dispatch, the client's data and the client's
-//! streams, never on the clock. All updates that count are therefore trained in one batch at the boundary; lost jobs
-//! and late ones that are called off are never trained, but their virtual time and traffic are accounted.
+//! Training is lazy: an update depends on the model at dispatch, the client's data and the client's streams, never on
+//! the clock. All updates that count are therefore trained in one batch at the boundary; lost jobs and late ones that
+//! are called off are never trained, but their virtual time and traffic are accounted.
 //!
 //! *Classes of simultaneous events*: phases end first, then clients are lost, then timers ring. An update that arrives
 //! at the instant of the deadline counts.
@@ -67,7 +67,7 @@ pub struct Run<'w> {
 }
 
 impl<'w> Run<'w> {
-    /// A run before its first round. What a sink keeps can be read after the run if it is passed as `&mut sink`.
+    /// A run before its first round. The sink's contents can be read after the run if it is passed as `&mut sink`.
     ///
     /// # Panics
     /// If the policies are not those of the world's protocol: one of the server, or one of each edge server.

@@ -1,8 +1,7 @@
-//! A run between two rounds as bytes, and back: whoever loads them into a new run of the same world goes on as if
-//! nothing had happened.
+//! A run between two rounds as bytes, and back: a new run of the same world that loads them continues the same way.
 //!
-//! What follows from the scenario and the seed is not saved: streams, populations, draws of jobs under way, lists of
-//! candidates.
+//! State that follows from the scenario and the seed is not saved: streams, populations, draws of jobs under way, lists
+//! of candidates.
 
 use super::protocols::Between;
 use super::{Protocol, Run};
@@ -33,7 +32,7 @@ impl Run<'_> {
         State::save(self)
     }
 
-    /// What the [sink](crate::recorder::Sink::save) needs to go on: everything that it was given is on disk then.
+    /// The state that the [sink](crate::recorder::Sink::save) needs to continue: all of its input is on disk then.
     ///
     /// # Errors
     /// If something cannot be written out.

@@ -6,7 +6,7 @@ use fedgenie_core::limits::CLOCK_SECONDS;
 use fedgenie_core::time::{SpanError, VirtualTime};
 use std::io;
 
-/// Why a run ended early. What was recorded up to then stands.
+/// Why a run ended early. The records up to then stand.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A policy's decision breaks the rules.
@@ -18,7 +18,7 @@ pub enum RunError {
         turn: Turn,
         /// The server's round.
         round: Round,
-        /// What is wrong with it.
+        /// The violated rule.
         what: String,
     },
     /// A law gave an impossible duration.
@@ -33,7 +33,7 @@ pub enum RunError {
         round: Round,
         /// From or to.
         way: &'static str,
-        /// What is wrong with the duration.
+        /// The duration's defect.
         source: SpanError,
     },
     /// The update of a client is not finite.
@@ -61,7 +61,7 @@ pub enum RunError {
     Task {
         /// The round.
         round: Round,
-        /// What is missing, and where.
+        /// The missing part and its place.
         message: String,
     },
     /// No client can be chosen, now or later.
@@ -101,7 +101,7 @@ pub enum RunError {
         /// Which bytes.
         what: &'static str,
     },
-    /// A policy waits too long for what it asks before it selects.
+    /// A policy waits too long for its probe.
     #[error("policy {policy}, {turn} in {round}: waits for more than 300 years before it selects")]
     Probe {
         /// The policy's label, and its server where there are several.
@@ -127,7 +127,7 @@ pub enum RunError {
         budget: u64,
         /// Fewest clients of a round.
         least: usize,
-        /// Bytes of what it asks.
+        /// Bytes of its probe.
         asked: u64,
     },
     /// Rounds close, and time does not pass.
@@ -144,7 +144,7 @@ pub enum RunError {
     /// One of the checks that every run passes did not hold: a defect of the program.
     #[error("a check of the run failed: {what}. Before that:\n  {}", records.join("\n  "))]
     Violated {
-        /// What was found.
+        /// The finding.
         what: String,
         /// The last records.
         records: Vec<String>,

@@ -14,7 +14,7 @@ impl World {
     /// time and no traffic.
     ///
     /// # Errors
-    /// If the task lacks what it measures.
+    /// If the task lacks a number that it measures.
     pub fn initial_metrics(&self, evaluate: &Evaluations) -> Result<Metrics, RunError> {
         let mut initial = self.initial.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*initial {

@@ -49,7 +49,8 @@ impl Run<'_> {
         self.engine.now()
     }
 
-    /// How unevenly the training examples are spread over clients, where clients train; with what each edge server has.
+    /// How unevenly the training examples are spread over clients, where clients train; with each edge server's
+    /// distribution.
     pub fn skew(&self) -> Option<Skew> {
         let world = self.engine.world;
         let task = world.task.as_ref()?;
@@ -120,8 +121,8 @@ impl Run<'_> {
         &self.server.offers
     }
 
-    /// What policies work out for parameters that their scenario leaves open, by key: a list of edge servers' where
-    /// they differ.
+    /// Values that policies derive for parameters that their scenario leaves open, by key: a list of edge servers'
+    /// where they differ.
     pub fn effective(&self) -> Vec<(String, Value)> {
         match &self.protocol {
             Protocol::Rounds(rounds) => named(rounds.selector.policy.effective()),
@@ -192,7 +193,7 @@ impl Run<'_> {
     /// nothing, and costs no virtual time.
     ///
     /// # Errors
-    /// If the task lacks what it measures.
+    /// If the task lacks a number that it measures.
     pub fn measure(&self) -> Result<Metrics, RunError> {
         let Server { metrics, learning, settings, .. } = &self.server;
         match learning {
@@ -207,7 +208,7 @@ impl Run<'_> {
     /// Ends the run: the final metrics (measured now if the last round was not evaluated) and the accounts.
     ///
     /// # Errors
-    /// If one of the checks that every run passes does not hold, or the task lacks what it measures.
+    /// If one of the checks that every run passes does not hold, or the task lacks a number that it measures.
     pub fn finish(mut self) -> Result<(Metrics, Accounts), RunError> {
         match &self.protocol {
             Protocol::Rounds(rounds) => rounds.finish(&mut self.engine),

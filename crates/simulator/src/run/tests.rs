@@ -12,7 +12,7 @@ use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, OptimizerConf
 use serde::Deserialize;
 use toml::{Table, Value};
 
-/// What a test says about its world.
+/// A test's settings of its world.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Lines {
