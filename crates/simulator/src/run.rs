@@ -50,7 +50,7 @@ enum Protocol<'w> {
 }
 
 impl Protocol<'_> {
-    /// The edge servers; none where there is one server.
+    /// The edge servers; empty where there is one server.
     fn scopes(&self) -> Vec<learning::ServerScope<'_>> {
         match self {
             Self::Rounds(_) | Self::Buffered(_) => Vec::new(),

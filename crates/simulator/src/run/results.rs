@@ -89,12 +89,12 @@ impl Run<'_> {
     }
 
     /// The measures of data of each edge server after the last round, in the order in which the task declares them, if
-    /// servers were evaluated; none of a server without anything to measure on.
+    /// servers were evaluated; `None` for a server without data to measure on.
     pub fn server_measures(&self) -> &[Option<Vec<f64>>] {
         &self.server.server_measures
     }
 
-    /// The accuracy of the model that each server begins with, where its policy asks for it; none of one that does not,
+    /// The accuracy of the model that each server begins with, where its policy asks for it; `None` for other servers,
     /// or where it is unknown.
     pub fn initial_edge_accuracy(&self) -> Option<Vec<Option<f64>>> {
         let known = |accuracy: &f64| Some(*accuracy).filter(|accuracy| !accuracy.is_nan());

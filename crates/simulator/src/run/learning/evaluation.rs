@@ -33,7 +33,7 @@ pub(in crate::run) struct Evaluated<'a> {
     pub clients: bool,
     /// Whether also each edge server's.
     pub servers: bool,
-    /// The edge servers; none where there is one server.
+    /// The edge servers; empty where there is one server.
     pub scopes: &'a [ServerScope<'a>],
     pub parallel: bool,
 }
@@ -201,7 +201,7 @@ impl Learning<'_> {
         [quality, measures.loss().map_or(f64::NAN, |(loss, _)| values[loss])]
     }
 
-    /// The measures on test data among the metrics of a round; none if they are not there.
+    /// The measures on test data among the metrics of a round; `None` if one is missing.
     pub fn on_test(&self, metrics: &Metrics) -> Option<Vec<f64>> {
         let of_data = self.world.measures.of_data.iter();
         of_data.map(|measure| value_of(metrics, measure.at(Place::Test))).collect()
@@ -310,7 +310,7 @@ impl Learning<'_> {
         cluster_of
     }
 
-    /// The measures under the model of a cluster; none where there is nothing to measure on.
+    /// The measures under the model of a cluster; `None` without data to measure on.
     fn measured(&self, on: On<'_>, state: &ModelState<'_>, cluster: u32, parallel: bool) -> Option<Weighted> {
         let mut values = self.no_values();
         let model = if cluster == 0 { state.model } else { &self.state.models[cluster as usize] };

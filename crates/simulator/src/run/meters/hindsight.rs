@@ -148,7 +148,7 @@ pub(in crate::run) struct HindsightMeter<'w> {
 }
 
 impl<'w> HindsightMeter<'w> {
-    /// Before the first round; none where it is not metered.
+    /// Before the first round. `None` without `hindsight`.
     pub fn new(world: &'w World, window: Window) -> Option<Self> {
         let hindsight = world.hindsight.as_ref()?;
         Some(Self {

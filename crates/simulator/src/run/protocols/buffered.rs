@@ -193,7 +193,7 @@ impl<'w> Buffered<'w> {
         Ok(None)
     }
 
-    /// Nobody is at work any more, and the budget pays for nobody else.
+    /// No client is at work any more, and the budget pays for no further job.
     fn run_out(
         &mut self,
         engine: &mut Engine<'_>,

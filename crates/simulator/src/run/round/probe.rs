@@ -60,7 +60,7 @@ pub(in crate::run) struct Asking<'a> {
     pub turn: Turn,
     pub round: Round,
     pub policy: &'a dyn Policy,
-    /// The model of the server that asks; none where nothing is learned.
+    /// The model of the server that asks; `None` where nothing is learned.
     pub model: Option<Arc<[f32]>>,
 }
 

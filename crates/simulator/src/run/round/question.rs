@@ -70,7 +70,7 @@ pub(in crate::run) struct Question<'a> {
     pub explain: bool,
 }
 
-/// Why a policy decided as it did; none where it is not asked.
+/// Why a policy decided as it did; `None` where it is not asked.
 pub(in crate::run) type Explained = Option<serde_json::Map<String, serde_json::Value>>;
 
 /// The random numbers of one selection. A selection goes on in the policy's stream where its probe stopped.
@@ -141,7 +141,7 @@ impl Question<'_> {
         }))
     }
 
-    /// As [`Question::ask`], where nobody can be asked.
+    /// As [`Question::ask`], where no client can be asked.
     pub fn ask_at_once(
         &self,
         policy: &mut dyn Policy,

@@ -151,7 +151,7 @@ impl<'w> Engine<'w> {
         candidates.at_most() > 0 && (0..candidates.scope().len()).any(|index| candidates.at(index).is_some())
     }
 
-    /// When the first device of a server comes back that has no job; none if none ever will.
+    /// The next time when a server's device without a job is available; `None` if there is no such time.
     pub fn next_candidate(&self, server: EdgeId) -> Option<VirtualTime> {
         let idle = self.scopes.members(server).iter().filter(|&&client| !self.busy.contains(client));
         idle.filter_map(|&client| self.cursors.next_available(client, self.now())).min()

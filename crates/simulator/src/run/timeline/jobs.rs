@@ -65,7 +65,7 @@ pub(in crate::run) struct Job {
     pub dispatched: VirtualTime,
     pub phase: Phase,
     pub phase_began: VirtualTime,
-    /// The event that ends the current phase; none if the job is over.
+    /// The event that ends the current phase; `None` if the job is over.
     pub pending: Option<Handle>,
     /// The client's start of training, where anything is learned.
     pub sent: Option<Sent>,

@@ -24,7 +24,7 @@ impl Judged {
         self.of_round.push(found.judged);
     }
 
-    /// The regret up to the end of this round: of edge servers, the mean over those that selected.
+    /// The regret up to the end of this round: with edge servers, the mean over the servers that selected.
     pub fn close_round(&mut self) -> Option<f64> {
         if !self.of_round.is_empty() {
             let servers: BTreeSet<Option<EdgeId>> = self.of_round.iter().map(|judged| judged.server).collect();

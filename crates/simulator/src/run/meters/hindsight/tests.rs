@@ -76,7 +76,7 @@ fn learning<'a, 'w>(run: &'a Run<'w>) -> &'a Learning<'w> {
     run.server.learning.as_ref().unwrap()
 }
 
-/// The jobs of a round in which everybody is asked.
+/// The jobs of a round in which every client is asked.
 fn jobs(clients: &[ClientId], round: Round) -> Vec<JobKey> {
     clients.iter().map(|&client| JobKey { client, number: JobNumber(round.0) }).collect()
 }

@@ -192,7 +192,7 @@ impl<'w> Edge<'w> {
     }
 
     /// Opens a round, or waits for a client that can be chosen, or for answers. `shares` is each client's share of its
-    /// edge server's data. Returns whether the round is over, since nobody was selected.
+    /// edge server's data. Returns whether the round is over, since no client was selected.
     pub fn open(
         &mut self,
         engine: &mut Engine<'_>,
@@ -278,7 +278,7 @@ impl<'w> Edge<'w> {
         Ok(())
     }
 
-    /// Notes the selection's alternatives for comparison, if its round is judged.
+    /// Notes the state for the selection's judgement, if its round is judged.
     fn look_back(&self, engine: &Engine<'_>, server: &Server<'w>) -> Result<Option<OpenRound<'w>>, RunError> {
         let (Some(meter), Some(learning), Some(model)) = (&self.hindsight, &server.learning, &self.model) else {
             return Ok(None);

@@ -33,7 +33,7 @@ pub(in crate::run) struct MeasuredRound<'a, 'w> {
     opened: VirtualTime,
     trained: Vec<Trained>,
     before: Option<Before<'w>>,
-    /// The edge servers; none where there is one server.
+    /// The edge servers; empty where there is one server.
     scopes: &'a [ServerScope<'a>],
     quality: Option<ModelQuality>,
     edge_accuracy: Option<EdgeAccuracy>,
