@@ -122,8 +122,8 @@ pub trait JobRule: Debug + Send + Sync {
         [0; 2]
     }
 
-    /// Names, in files, of the numbers that the server and each client remember from round to round; `None` if nothing
-    /// is remembered.
+    /// Names, in files, of the numbers that the server and each client remember from round to round: `["h", "g"]` makes
+    /// `server.h.TENSOR` and `client.K.g.TENSOR`. `None` if nothing is remembered.
     fn remembers(&self) -> Option<[&'static str; 2]> {
         None
     }

@@ -142,8 +142,6 @@ fn averages_by_hand() {
     assert_rounds("[trimmed-mean]\nfraction = 0.4\n", [-0.25, -0.34375, -0.37890625], None);
 }
 
-/// Corrections and another combination compose: the first round of FedNova, since corrections are still 0, with the
-/// memory of SCAFFOLD.
 /// Dynamic regularisation (D. A. E. Acar et al., "Federated learning based on dynamic regularization", ICLR 2021) with
 /// α = 1: a rule whose server moves by its memory, and that does not send it.
 #[derive(Debug)]
@@ -196,6 +194,8 @@ fn a_server_may_move_by_its_memory() {
     assert_eq!(case.learner.algorithm.beside([2; 2]), [0; 2]);
 }
 
+/// Corrections and another combination compose: the first round of FedNova, since corrections are still 0, with the
+/// memory of SCAFFOLD.
 #[test]
 fn a_job_and_a_combination_compose() {
     let task = task();
