@@ -1,7 +1,6 @@
 //! The cloud's choice of edge servers.
 //!
-//! A policy chooses clients. This file alone hands it edge servers in their place, under the same
-//! numbers.
+//! A policy chooses clients. This file alone hands it edge servers in their place, under the same numbers.
 
 use crate::clusters::EdgeReport;
 use crate::policy::{Bounds, Candidates, Feedback, JobReport, Policy, Selection, ServerView};

@@ -1,7 +1,8 @@
 //! How a round ends: its updates are aggregated, its selection is judged, the model is measured, policies are told, the
 //! round is recorded.
 //!
-//! Each step takes the result of the step before it. A protocol cannot leave one out, or change their order.
+//! Aggregating, measuring and recording each take the result of the step before: without these, or in another order, a
+//! round is not recorded. Judging, reports and clusters come in between, where there is a meter, a policy or a rule.
 
 use super::{RoundUnderWay, Server, numbered};
 use crate::policy::{EdgeAccuracy, Explanation, Feedback, ModelQuality, Policy, RoundReport};
