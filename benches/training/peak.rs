@@ -17,6 +17,7 @@ struct Chains<'a> {
 impl Kernel for Chains<'_> {
     /// Multiply-adds of one number.
     type Output = usize;
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) -> usize {

@@ -301,6 +301,7 @@ mod tests {
 
     impl Kernel for Products<'_> {
         type Output = ();
+        const WIDE_PAYS: bool = true;
 
         #[inline(always)]
         fn run<const WIDE: bool>(self) {
@@ -312,6 +313,7 @@ mod tests {
 
     impl Kernel for Outer<'_> {
         type Output = ();
+        const WIDE_PAYS: bool = true;
 
         #[inline(always)]
         fn run<const WIDE: bool>(self) {

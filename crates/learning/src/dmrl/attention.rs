@@ -107,6 +107,7 @@ pub fn softmax(logits: &mut [Lanes; CHANNELS]) {
 
 impl Kernel for Attend<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
@@ -169,6 +170,7 @@ pub struct AttendBack<'a> {
 
 impl Kernel for AttendBack<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

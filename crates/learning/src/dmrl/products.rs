@@ -60,6 +60,7 @@ pub struct Product<'a> {
 
 impl Kernel for Product<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
@@ -341,6 +342,7 @@ pub struct Turn<'a> {
 
 impl Kernel for Turn<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

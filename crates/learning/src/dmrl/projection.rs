@@ -235,6 +235,7 @@ struct Activate<'a> {
 
 impl Kernel for Activate<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

@@ -127,6 +127,7 @@ struct Scores<'a> {
 
 impl Kernel for Scores<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

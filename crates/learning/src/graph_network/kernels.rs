@@ -42,6 +42,7 @@ pub struct Product<'a> {
 
 impl Kernel for Product<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
@@ -128,6 +129,7 @@ pub struct Gather<'a> {
 
 impl Kernel for Gather<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
@@ -181,6 +183,7 @@ pub struct Outer<'a> {
 
 impl Kernel for Outer<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {

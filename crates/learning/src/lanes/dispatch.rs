@@ -33,6 +33,10 @@ pub trait Kernel {
     /// The computation.
     type Output;
 
+    /// Whether it has a clone of its own for processors with AVX-512, which take the clone for AVX2 otherwise. Clones
+    /// cost every build compile time: say so where a measurement shows that one is worth it (`benches/RESULTS.md`).
+    const WIDE_PAYS: bool = false;
+
     /// Computes it. `WIDE` says that there are 32 vector registers of 16 lanes; it may choose the shape of register
     /// tiles but must not change a result.
     fn run<const WIDE: bool>(self) -> Self::Output;
@@ -170,10 +174,10 @@ pub fn run<K: Kernel>(path: Path, kernel: K) -> K::Output {
         // SAFETY: a path with these features is made by `Path::all` alone, and only where `is_detected` found all of
         // them.
         #[cfg(target_arch = "x86_64")]
-        Features::Avx2 => unsafe { avx2::run(kernel) },
-        // SAFETY: as above.
+        Features::Avx512 if K::WIDE_PAYS => unsafe { avx512::run(kernel) },
+        // SAFETY: as above; the features of `avx512` are those of `avx2` and more.
         #[cfg(target_arch = "x86_64")]
-        Features::Avx512 => unsafe { avx512::run(kernel) },
+        Features::Avx2 | Features::Avx512 => unsafe { avx2::run(kernel) },
     }
 }
 

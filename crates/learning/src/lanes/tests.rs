@@ -43,6 +43,7 @@ struct Rows<'a, F> {
 
 impl<F: Fn(Lanes, Lanes, Lanes) -> Lanes> Kernel for Rows<'_, F> {
     type Output = Vec<f32>;
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) -> Vec<f32> {
@@ -101,6 +102,7 @@ fn lanes_are_summed_in_halves() {
     struct Sums<'a>(&'a [f32]);
     impl Kernel for Sums<'_> {
         type Output = Vec<[f32; 2]>;
+        const WIDE_PAYS: bool = true;
 
         #[inline(always)]
         fn run<const WIDE: bool>(self) -> Self::Output {

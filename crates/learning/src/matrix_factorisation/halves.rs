@@ -54,6 +54,7 @@ struct BothHalves<'a> {
 
 impl Kernel for BothHalves<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

@@ -26,6 +26,7 @@ pub struct Step<'a> {
 
 impl Kernel for Step<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

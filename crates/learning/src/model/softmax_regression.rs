@@ -58,6 +58,7 @@ struct Pass<'a> {
 
 impl Kernel for Pass<'_> {
     type Output = Evaluation;
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) -> Evaluation {

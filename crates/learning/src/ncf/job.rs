@@ -158,6 +158,7 @@ struct MoveRows<'a> {
 
 impl Kernel for MoveRows<'_> {
     type Output = f32;
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) -> f32 {

@@ -130,6 +130,7 @@ struct Answers<'a> {
 
 impl Kernel for Answers<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

@@ -68,6 +68,7 @@ struct Parts<'a> {
 
 impl Kernel for Parts<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
@@ -147,6 +148,7 @@ struct Scores<'a> {
 
 impl Kernel for Scores<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

@@ -46,6 +46,7 @@ pub fn vectors(numbers: &[f32]) -> &[[f32; LANES]] {
 
 impl Kernel for Step<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

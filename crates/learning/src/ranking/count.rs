@@ -41,6 +41,7 @@ struct Pass<'a> {
 
 impl Kernel for Pass<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

@@ -15,6 +15,7 @@ struct Caller;
 
 impl Kernel for Caller {
     type Output = String;
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) -> String {
@@ -43,6 +44,7 @@ struct Products<'a>(&'a [f32], &'a mut [f32]);
 
 impl Kernel for Products<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

@@ -12,6 +12,7 @@ struct Map<'a, F> {
 
 impl<F: Fn(f32) -> f32> Kernel for Map<'_, F> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

@@ -23,6 +23,7 @@ struct AdamPass<'a, const ADJUSTED: bool> {
 
 impl<const ADJUSTED: bool> Kernel for AdamPass<'_, ADJUSTED> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

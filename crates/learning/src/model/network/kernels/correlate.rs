@@ -80,6 +80,7 @@ pub fn pack(outputs: usize, taps: usize, wide: bool, packed: &mut [f32], weight:
 
 impl Kernel for Correlate<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {

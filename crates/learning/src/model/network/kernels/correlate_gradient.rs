@@ -59,6 +59,7 @@ pub fn waiting_sums(taps: usize, output_rows: usize, output_row: usize) -> usize
 
 impl Kernel for CorrelateGradient<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {

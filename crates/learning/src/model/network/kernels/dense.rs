@@ -43,6 +43,7 @@ pub struct DenseForward<'a> {
 
 impl Kernel for DenseForward<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
@@ -148,6 +149,7 @@ pub struct DenseInputGradient<'a> {
 
 impl Kernel for DenseInputGradient<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
@@ -248,6 +250,7 @@ pub struct DenseWeightGradient<'a> {
 
 impl Kernel for DenseWeightGradient<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {

@@ -24,6 +24,7 @@ struct Softmax<'a> {
 
 impl Kernel for Softmax<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

@@ -17,6 +17,7 @@ pub struct Prepare<'a> {
 
 impl Kernel for Prepare<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {

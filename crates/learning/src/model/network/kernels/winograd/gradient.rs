@@ -116,6 +116,7 @@ pub struct TurnedTransform<'a> {
 
 impl Kernel for TurnedTransform<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
@@ -168,6 +169,7 @@ pub struct SlopeTransform<'a> {
 
 impl Kernel for SlopeTransform<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
@@ -225,6 +227,7 @@ pub struct KernelGradient<'a> {
 
 impl Kernel for KernelGradient<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

@@ -75,6 +75,7 @@ pub struct Product<'a> {
 
 impl Kernel for Product<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {

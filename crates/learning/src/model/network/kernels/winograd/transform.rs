@@ -169,6 +169,7 @@ pub struct InputTransform<'a> {
 
 impl Kernel for InputTransform<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
