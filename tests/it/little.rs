@@ -5,9 +5,9 @@ use super::support::{SCENARIO, SETTINGS, Script};
 use fedgenie::config::Complaint;
 use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
-use fedgenie::layout::{Layout, Scope, Segment, Update};
+use fedgenie::layout::{Layout, Parcel, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures, MetricId};
-use fedgenie::model::weights::Tensor;
+use fedgenie::model::weights::TensorLayout;
 use fedgenie::policy::Policy;
 use fedgenie::record::Record;
 use fedgenie::recorder::{HindsightRound, RoundMark, RoundSummary, Sink};
@@ -126,8 +126,8 @@ impl Task for Little {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
-        vec![Tensor { name: "all".to_owned(), shape: vec![7], values: models[0].to_vec() }]
+    fn tensors(&self) -> Vec<TensorLayout> {
+        TensorLayout::in_turn([("all".to_owned(), vec![7])])
     }
 
     fn partial(&self) -> Option<&dyn PartialTransfer> {
@@ -148,8 +148,8 @@ impl Task for Little {
 }
 
 impl PartialTransfer for Little {
-    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [u64; 2] {
-        [MODEL_BYTES, UPDATE_BYTES]
+    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [Parcel; 2] {
+        [self.layout().whole(), Parcel { numbers: 1 + 2, ids: 2 }]
     }
 }
 

@@ -20,7 +20,9 @@ use fedgenie_learning::ratings::synthetic::SyntheticRatings;
 use fedgenie_learning::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
 use fedgenie_learning::task::recommendation::recommenders::{ProxyConfig, proxy_ncf};
 use fedgenie_learning::task::recommendation::{Recommendation, Sent, Settings};
-use fedgenie_learning::task::{Context, Job, JobKey, ModelState, PrivateTable, PrivateView, Probes, Task};
+use fedgenie_learning::task::{
+    Context, Job, JobKey, ModelState, PrivateState, PrivateTable, PrivateView, Probes, Task, tensors_of_models,
+};
 use fedgenie_learning::trainer::{LocalTraining, OptimizerConfig};
 use fedgenie_learning::training::{Assignment, train};
 use std::sync::Arc;
@@ -143,7 +145,8 @@ fn main() {
     }
     let Some(file) = file else { return };
     let [test, valid] = values;
-    let mut tensors = task.tensors(&[&start], &PrivateView::of(&kept));
+    let mut tensors = tensors_of_models(task, &[&start]);
+    tensors.extend(own.in_file(&PrivateView::of(&kept)));
     let (mut pairs, mut ends, mut triplets) = (Vec::new(), Vec::new(), Vec::new());
     for &JobKey { client, .. } in &keys {
         let holdings = own.holdings();

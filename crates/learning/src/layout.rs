@@ -20,7 +20,7 @@
 //! assert_eq!((layout.len(), layout.rows()), (203, 100));
 //! assert_eq!(layout.row(5), 13..15);
 //! // Three numbers, and two rows with their ids.
-//! assert_eq!(layout.update_bytes(2), 4 * (3 + 2 * (2 + 1)));
+//! assert_eq!(layout.parcel(2).bytes(), 4 * (3 + 2 * (2 + 1)));
 //! ```
 
 use fedgenie_core::state::Stateful;
@@ -214,33 +214,37 @@ impl Layout {
         self.table_of(row as usize).scope
     }
 
-    /// Bytes of the whole vector.
-    pub const fn whole_bytes(&self) -> u64 {
-        self.len as u64 * NUMBER
+    /// The whole vector, as it travels.
+    pub const fn whole(&self) -> Parcel {
+        Parcel { numbers: self.len as u64, ids: 0 }
     }
 
-    /// Bytes of the dense parts and of so many rows of the first table, with their ids.
-    pub fn update_bytes(&self, rows: usize) -> u64 {
+    /// The dense parts and so many rows of the first table.
+    pub fn parcel(&self, rows: usize) -> Parcel {
         let width = self.tables.first().map_or(0, |table| table.width);
-        NUMBER * (self.dense_len() + rows * (width + 1)) as u64
+        Parcel { numbers: (self.dense_len() + rows * width) as u64, ids: rows as u64 }
     }
 
-    /// Numbers, without ids of rows, in so many bytes of the whole vector or of the dense parts and rows.
-    pub fn numbers_in(&self, bytes: u64) -> u64 {
-        let all = bytes / NUMBER;
-        match self.tables.first() {
-            Some(table) if bytes != self.whole_bytes() => {
-                let rows = all.saturating_sub(self.dense_len() as u64) / (table.width as u64 + 1);
-                all - rows
-            }
-            _ => all,
-        }
+    /// The dense parts and these rows.
+    pub fn parcel_of(&self, rows: &[u32]) -> Parcel {
+        let numbers: usize = rows.iter().map(|&row| self.table_of(row as usize).width).sum();
+        Parcel { numbers: (self.dense_len() + numbers) as u64, ids: rows.len() as u64 }
     }
+}
 
-    /// Bytes of the dense parts and of these rows, with their ids.
-    pub fn bytes_of(&self, rows: &[u32]) -> u64 {
-        let numbers: usize = rows.iter().map(|&row| 1 + self.table_of(row as usize).width).sum();
-        NUMBER * (self.dense_len() + numbers) as u64
+/// Numbers of a model or of an update on their way, and the ids of the rows among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// Numbers of the vector.
+    pub numbers: u64,
+    /// Ids of rows.
+    pub ids: u64,
+}
+
+impl Parcel {
+    /// Its bytes.
+    pub const fn bytes(self) -> u64 {
+        NUMBER * (self.numbers + self.ids)
     }
 }
 
@@ -349,7 +353,7 @@ mod tests {
         assert_eq!(dense, [(0..2, Scope::Shared), (2..3, Scope::Cluster), (11..12, Scope::Shared)]);
         assert_eq!([0, 2, 3, 4].map(|row| layout.row(row)), [3..5, 7..9, 9..10, 10..11]);
         assert_eq!([2, 3].map(|row| layout.scope_of_row(row)), [Scope::Shared, Scope::Cluster]);
-        assert_eq!(layout.bytes_of(&[1, 4]), 4 * (4 + 3 + 2));
+        assert_eq!(layout.parcel_of(&[1, 4]).bytes(), 4 * (4 + 3 + 2));
         assert!(layout.has_clusters() && !Layout::dense(3, 2).has_clusters());
         assert_eq!(Layout::dense(3, 2).dense_parts().collect::<Vec<_>>(), [(0..3, Scope::Shared)]);
     }

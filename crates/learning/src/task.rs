@@ -18,7 +18,7 @@ pub mod parts;
 pub mod rating_graph;
 pub mod recommendation;
 
-pub use clusters::{ClusterNetworks, read_clusters};
+pub use clusters::{ClusterNetworks, read_clusters, tensors_of_models};
 pub use describe::{Appendix, Description, References};
 pub use error::{TaskError, check_parameters};
 pub use evaluation::{Ask, ModelState, On};
@@ -30,8 +30,8 @@ pub use recommendation::Recommendation;
 pub use crate::private::{PrivateTable, PrivateView};
 
 use crate::algorithm::Combine;
-use crate::layout::{Layout, Update};
-use crate::model::weights::Tensor;
+use crate::layout::{Layout, Parcel, Update};
+use crate::model::weights::TensorLayout;
 use crate::trainer::{DenseJob, LocalTraining};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
@@ -74,8 +74,9 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// then the measures of that model alone, or the same data under several models.
     fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool);
 
-    /// Named tensors for a model file, of the models of all clusters and of clients' private state.
-    fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor>;
+    /// Names and shapes of the tensors that a model's numbers are, for its file: [`Task::layout`] says which of them
+    /// clusters share.
+    fn tensors(&self) -> Vec<TensorLayout>;
 
     /// Jobs that move less than the whole model; `None` if every job moves the whole model, both ways.
     fn partial(&self) -> Option<&dyn PartialTransfer> {
@@ -139,10 +140,10 @@ impl dyn Task {
         }
     }
 
-    /// Bytes of an update that was trained.
-    pub fn update_bytes(&self, update: &Update, context: &Context<'_>) -> u64 {
-        let of_rows = || self.layout().bytes_of(&update.rows);
-        self.partial().map_or_else(of_rows, |partial| partial.update_bytes(update, context))
+    /// What an update that was trained moves.
+    pub fn parcel(&self, update: &Update, context: &Context<'_>) -> Parcel {
+        let of_rows = || self.layout().parcel_of(&update.rows);
+        self.partial().map_or_else(of_rows, |partial| partial.parcel(update, context))
     }
 
     /// Kinds of questions for clients.

@@ -210,7 +210,7 @@ pub trait Material {
 /// A task that needs no data to be spread.
 impl<T: Task> Material for T {
     fn whole_bytes(&self) -> u64 {
-        self.layout().whole_bytes()
+        self.layout().whole().bytes()
     }
 
     fn deal(self: Box<Self>, _: usize, _: &[u32], _: &Streams) -> Result<Arc<dyn Task>, TaskError> {

@@ -9,13 +9,12 @@ use fedgenie::experiment::{Earlier, Outputs, ResultFolder, Shard, Threads, execu
 use fedgenie::id::{ClientId, EdgeId};
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
-use fedgenie::model::weights::Tensor;
+use fedgenie::model::weights::TensorLayout;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::rng::{StreamRng, Streams};
 use fedgenie::state::Stateful;
 use fedgenie::task::{
-    About, Ask, Context, DataCache, DealtData, Description, Job, Material, On, PrivateView, Task, TaskError,
-    TaskSettings, Worker,
+    About, Ask, Context, DataCache, DealtData, Description, Job, Material, On, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
 use std::sync::{Arc, Mutex};
@@ -72,11 +71,8 @@ impl Task for TwoBlocks {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
-        let tensor = |name: String, value| Tensor { name, shape: vec![1], values: vec![value] };
-        let of_cluster = |(index, model): (usize, &&[f32])| tensor(format!("cluster.{index}"), model[1]);
-        let shared = tensor("global".to_owned(), models[0][0]);
-        [shared].into_iter().chain(models.iter().enumerate().map(of_cluster)).collect()
+    fn tensors(&self) -> Vec<TensorLayout> {
+        TensorLayout::in_turn(["global.weight", "cluster.weight"].map(|name| (name.to_owned(), vec![1])))
     }
 
     fn dealt(&self) -> Option<&dyn DealtData> {

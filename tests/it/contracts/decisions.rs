@@ -16,7 +16,7 @@ use fedgenie::experiment::Experiment;
 use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
-use fedgenie::model::weights::Tensor;
+use fedgenie::model::weights::TensorLayout;
 use fedgenie::policy::{Capabilities, Policy, PolicyRng, PolicySource, Selection, SelectionRequest, ServerView};
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -25,7 +25,7 @@ use fedgenie::run::{Run, RunError};
 use fedgenie::scenario::tree;
 use fedgenie::state::{State, Stateful};
 use fedgenie::task::{
-    About, Ask, Context, DataCache, Description, Job, Material, PrivateView, Task, TaskError, TaskSettings, Worker,
+    About, Ask, Context, DataCache, Description, Job, Material, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::time::Span;
 use fedgenie::trainer::LocalTraining;
@@ -94,8 +94,8 @@ impl Task for Steps {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
-        vec![Tensor { name: "weight".to_owned(), shape: vec![1], values: models[0].to_vec() }]
+    fn tensors(&self) -> Vec<TensorLayout> {
+        TensorLayout::in_turn([("weight".to_owned(), vec![1])])
     }
 }
 

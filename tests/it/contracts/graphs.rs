@@ -6,12 +6,12 @@ use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Update};
 use fedgenie::math::float::{ln, sqrt};
 use fedgenie::metric::{Measure, Measures};
-use fedgenie::model::weights::Tensor;
+use fedgenie::model::weights::TensorLayout;
 use fedgenie::policy::{Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::Streams;
 use fedgenie::state::Stateful;
 use fedgenie::task::{
-    About, Ask, Context, DataCache, Description, Job, Material, On, PrivateView, Task, TaskError, TaskSettings, Worker,
+    About, Ask, Context, DataCache, Description, Job, Material, On, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
 
@@ -82,8 +82,8 @@ impl Task for Graphs {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
-        vec![Tensor { name: "weights".to_owned(), shape: vec![2], values: models[0].to_vec() }]
+    fn tensors(&self) -> Vec<TensorLayout> {
+        TensorLayout::in_turn([("weights".to_owned(), vec![2])])
     }
 }
 

@@ -4,9 +4,9 @@
 use super::{PROTOCOLS, experiment, run};
 use fedgenie::config::Complaint;
 use fedgenie::id::ClientId;
-use fedgenie::layout::{Layout, Scope, Segment, Update};
+use fedgenie::layout::{Layout, Parcel, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
-use fedgenie::model::weights::Tensor;
+use fedgenie::model::weights::{Tensor, TensorLayout};
 use fedgenie::policy::{Feedback, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::{StreamRng, Streams};
 use fedgenie::state::Stateful;
@@ -85,11 +85,8 @@ impl Task for Rows {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor> {
-        let task: &dyn Task = self;
-        let rows = (0..12).map(ClientId).map(|client| task.private_of(client, private.get(client), &Streams::new(0)));
-        let users = Tensor { name: "users.weight".to_owned(), shape: vec![12, 2], values: rows.flatten().collect() };
-        vec![Tensor { name: "items.weight".to_owned(), shape: vec![6, 2], values: models[0].to_vec() }, users]
+    fn tensors(&self) -> Vec<TensorLayout> {
+        TensorLayout::in_turn([("items.weight".to_owned(), vec![6, 2])])
     }
 
     fn partial(&self) -> Option<&dyn PartialTransfer> {
@@ -115,12 +112,18 @@ impl Rows {
 }
 
 impl PartialTransfer for Rows {
-    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [u64; 2] {
-        [self.layout.whole_bytes(), self.layout.update_bytes(2)]
+    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [Parcel; 2] {
+        [self.layout.whole(), self.layout.parcel(2)]
     }
 }
 
 impl PrivateState for Rows {
+    fn in_file(&self, private: &PrivateView<'_>) -> Vec<Tensor> {
+        let task: &dyn Task = self;
+        let rows = (0..12).map(ClientId).map(|client| task.private_of(client, private.get(client), &Streams::new(0)));
+        vec![Tensor { name: "users.weight".to_owned(), shape: vec![12, 2], values: rows.flatten().collect() }]
+    }
+
     fn len(&self, _: ClientId) -> usize {
         2
     }

@@ -4,13 +4,13 @@
 
 use fedgenie::config::Complaint;
 use fedgenie::id::ClientId;
-use fedgenie::layout::{Layout, Scope, Segment, Update};
+use fedgenie::layout::{Layout, Parcel, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
-use fedgenie::model::weights::Tensor;
+use fedgenie::model::weights::TensorLayout;
 use fedgenie::rng::Streams;
 use fedgenie::task::{
     About, Ask, Context, DataCache, Description, Job, JobKey, Losses, Material, ModelState, On, PartialTransfer,
-    PrivateState, PrivateView, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
+    PrivateState, ProbeKind, Probes, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::LocalTraining;
 use std::sync::Arc;
@@ -93,8 +93,8 @@ impl Task for Items {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
-        vec![Tensor { name: "items.weight".to_owned(), shape: vec![6, 1], values: models[0].to_vec() }]
+    fn tensors(&self) -> Vec<TensorLayout> {
+        TensorLayout::in_turn([("items.weight".to_owned(), vec![6, 1])])
     }
 
     fn partial(&self) -> Option<&dyn PartialTransfer> {
@@ -115,8 +115,8 @@ impl Task for Items {
 }
 
 impl PartialTransfer for Items {
-    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [u64; 2] {
-        [self.layout.whole_bytes(), self.layout.update_bytes(1)]
+    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [Parcel; 2] {
+        [self.layout.whole(), self.layout.parcel(1)]
     }
 }
 
@@ -194,7 +194,7 @@ struct Undealt {
 
 impl Material for Undealt {
     fn whole_bytes(&self) -> u64 {
-        self.layout.whole_bytes()
+        self.layout.whole().bytes()
     }
 
     fn deal(self: Box<Self>, clients: usize, _: &[u32], _: &Streams) -> Result<Arc<dyn Task>, TaskError> {

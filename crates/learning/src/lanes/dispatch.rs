@@ -34,7 +34,8 @@ pub trait Kernel {
     type Output;
 
     /// Whether it has a clone of its own for processors with AVX-512, which take the clone for AVX2 otherwise. Clones
-    /// cost every build compile time: say so where a measurement shows that one is worth it (`benches/RESULTS.md`).
+    /// cost every build compile time: say so where a measurement shows that one is worth it (`benches/RESULTS.md`). Of
+    /// kernels that arrange numbers by `WIDE` for another, it is the other's.
     const WIDE_PAYS: bool = false;
 
     /// Computes it. `WIDE` says that there are 32 vector registers of 16 lanes; it may choose the shape of register

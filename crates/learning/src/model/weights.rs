@@ -30,6 +30,26 @@ impl TensorLayout {
     pub fn entries(&self) -> usize {
         self.shape.iter().product()
     }
+
+    /// The tensor in a model with these numbers.
+    ///
+    /// # Panics
+    /// If the model ends before it.
+    pub fn of(&self, parameters: &[f32]) -> Tensor {
+        let values = parameters[self.offset..][..self.entries()].to_vec();
+        Tensor { name: self.name.clone(), shape: self.shape.clone(), values }
+    }
+
+    /// Tensors of these names and shapes that follow each other in a model, from its beginning.
+    pub fn in_turn(tensors: impl IntoIterator<Item = (String, Vec<usize>)>) -> Vec<Self> {
+        let mut offset = 0;
+        let one = |(name, shape)| {
+            let tensor = Self { name, shape, offset };
+            offset += tensor.entries();
+            tensor
+        };
+        tensors.into_iter().map(one).collect()
+    }
 }
 
 /// Why weights cannot be read.
@@ -72,11 +92,7 @@ pub struct Tensor {
 /// If there are not as many parameters as the model has.
 pub fn tensors_of(model: &dyn Model, parameters: &[f32]) -> Vec<Tensor> {
     assert_eq!(parameters.len(), model.parameters(), "the parameter vector is the model's");
-    let tensor = |TensorLayout { name, shape, offset }: TensorLayout| {
-        let entries = shape.iter().product();
-        Tensor { name, shape, values: parameters[offset..][..entries].to_vec() }
-    };
-    model.tensors().into_iter().map(tensor).collect()
+    model.tensors().iter().map(|tensor| tensor.of(parameters)).collect()
 }
 
 /// The contents of a safetensors file.

@@ -4,7 +4,8 @@
 //! A tensor that all clusters share keeps its name, `global.conv1.weight`; that of cluster 3 is
 //! `cluster.3.conv1.weight`, whether the model has a shared part or not.
 
-use crate::model::weights::{Tensor, WeightsError, read_tensors, tensors_of};
+use super::Task;
+use crate::model::weights::{Tensor, WeightsError, read_tensors};
 use crate::model::{Model, TensorLayout};
 use std::path::Path;
 
@@ -31,13 +32,21 @@ fn is_shared(name: &str) -> bool {
     name.starts_with("global.")
 }
 
-/// The tensors of the models of all clusters, the shared ones first.
-pub(super) fn tensors_of_clusters(model: &dyn Model, models: &[&[f32]]) -> Vec<Tensor> {
-    let mut found: Vec<Tensor> =
-        tensors_of(model, models[0]).into_iter().filter(|tensor| is_shared(&tensor.name)).collect();
+/// The tensors of a task's models for a file: of its one model, or of those of all clusters, the shared ones first.
+///
+/// # Panics
+/// If there is no model.
+pub fn tensors_of_models(task: &dyn Task, models: &[&[f32]]) -> Vec<Tensor> {
+    let tensors = task.tensors();
+    if !task.layout().has_clusters() {
+        return tensors.iter().map(|tensor| tensor.of(models[0])).collect();
+    }
+    let (shared, own): (Vec<_>, Vec<_>) = tensors.iter().partition(|tensor| is_shared(&tensor.name));
+    let mut found: Vec<Tensor> = shared.iter().map(|tensor| tensor.of(models[0])).collect();
     for (cluster, parameters) in models.iter().enumerate() {
-        let own = tensors_of(model, parameters).into_iter().filter(|tensor| !is_shared(&tensor.name));
-        found.extend(own.map(|tensor| Tensor { name: name_in_file(&tensor.name, cluster), ..tensor }));
+        let named =
+            |tensor: &&TensorLayout| Tensor { name: name_in_file(&tensor.name, cluster), ..tensor.of(parameters) };
+        found.extend(own.iter().map(named));
     }
     found
 }

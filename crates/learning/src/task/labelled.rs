@@ -11,13 +11,13 @@
 mod measured;
 pub mod test_split;
 
-use super::clusters::{ClusterNetworks, tensors_of_clusters};
-use super::{Ask, Context, DealtData, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
+use super::clusters::ClusterNetworks;
+use super::{Ask, Context, DealtData, Description, Job, Losses, ModelState, On, Task, Worker};
 use crate::data::partition::{ClassCounts, Partition, TestSplit};
 use crate::data::{Dataset, Split};
 use crate::layout::{Layout, Scope, Update};
 use crate::metric::Definition;
-use crate::model::weights::{Tensor, tensors_of};
+use crate::model::weights::TensorLayout;
 use crate::model::{Batch, Model, Scratch, evaluate, evaluate_each};
 use crate::trainer::{self, LocalTraining, Trainer, Wanted};
 use fedgenie_core::id::ClientId;
@@ -201,11 +201,8 @@ impl Task for Labelled {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
-        if self.clusters.is_none() {
-            return tensors_of(&*self.model, models[0]);
-        }
-        tensors_of_clusters(&*self.model, models)
+    fn tensors(&self) -> Vec<TensorLayout> {
+        self.model.tensors()
     }
 
     fn losses(&self) -> Option<&dyn Losses> {

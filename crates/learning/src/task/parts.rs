@@ -10,9 +10,10 @@
 //! | [`DealtData`] | examples have classes, belong to edge servers, or move between clients |
 //! | [`Script`] | numbers are looked up rather than learned |
 
-use super::{Context, Job, JobKey, ModelState, Task, Worker};
+use super::{Context, Job, JobKey, ModelState, PrivateView, Task, Worker};
 use crate::data::partition::ClassCounts;
-use crate::layout::Update;
+use crate::layout::{Parcel, Update};
+use crate::model::weights::Tensor;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::rng::Streams;
 use rayon::prelude::*;
@@ -22,12 +23,12 @@ use std::sync::Arc;
 ///
 /// One task of the library has it, whose models all have rows of items; a task of its own with rows needs it as well.
 pub trait PartialTransfer: Task {
-    /// Bytes of a job, down and up. The second is the size of the update, which the run checks.
-    fn transfer(&self, job: JobKey, context: &Context<'_>) -> [u64; 2];
+    /// What a job moves, down and up. The second is the update, whose size the run checks.
+    fn transfer(&self, job: JobKey, context: &Context<'_>) -> [Parcel; 2];
 
-    /// Bytes of an update that was trained, which are the second of its job's transfer.
-    fn update_bytes(&self, update: &Update, _context: &Context<'_>) -> u64 {
-        self.layout().bytes_of(&update.rows)
+    /// What an update that was trained moves, which is the second of its job's transfer.
+    fn parcel(&self, update: &Update, _context: &Context<'_>) -> Parcel {
+        self.layout().parcel_of(&update.rows)
     }
 }
 
@@ -41,6 +42,12 @@ pub trait PrivateState: Sync {
 
     /// Fills the private state of a client before its first aggregated update; zeros are there already.
     fn init(&self, _client: ClientId, _streams: &Streams, _private: &mut [f32]) {}
+
+    /// The private state of all clients for the file of a model, under names that no tensor of the model has; without
+    /// any, the file has the model alone.
+    fn in_file(&self, _private: &PrivateView<'_>) -> Vec<Tensor> {
+        Vec::new()
+    }
 }
 
 /// Losses outside of training, for policies that compare clients and for utilities that judge their updates.

@@ -23,14 +23,14 @@ mod holdings;
 
 pub use holdings::{ClientGraph, Holdings};
 
-use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
+use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelState, On, Task, Worker};
 use crate::graph_network::{self, Network, Pairs, Prepared, Scratch, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::metric::loss::LOSS;
 use crate::metric::mae::MAE;
 use crate::metric::rmse::RMSE;
 use crate::metric::{Definition, Errors};
-use crate::model::weights::Tensor;
+use crate::model::weights::TensorLayout;
 use crate::ratings::Part;
 use crate::trainer::{DenseJob, LocalTraining, Wanted};
 use fedgenie_core::id::ClientId;
@@ -261,14 +261,8 @@ impl Task for RatingGraph {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
-        let tensors = self.shape.tensors().into_iter();
-        tensors
-            .map(|tensor| {
-                let values = models[0][tensor.offset..][..tensor.entries()].to_vec();
-                Tensor { name: tensor.name, shape: tensor.shape, values }
-            })
-            .collect()
+    fn tensors(&self) -> Vec<TensorLayout> {
+        self.shape.tensors()
     }
 
     fn losses(&self) -> Option<&dyn Losses> {

@@ -44,14 +44,14 @@ pub use multimodal::Multimodal;
 pub use recommenders::{RecommenderConfig, RecommenderSettings, RowRecommender};
 
 use super::{
-    Appendix, Ask, Context, Description, Job, JobKey, Losses, ModelState, PartialTransfer, PrivateState, PrivateView,
-    ProbeKind, Probes, Task, Worker,
+    Appendix, Ask, Context, Description, Job, JobKey, Losses, ModelState, PartialTransfer, PrivateState, ProbeKind,
+    Probes, Task, Worker,
 };
 use crate::algorithm::Combine;
 use crate::data::partition::Partition;
-use crate::layout::{Layout, Scope, Segment, Update};
+use crate::layout::{Layout, Parcel, Scope, Segment, Update};
 use crate::matrix_factorisation::{self as mf, Moves};
-use crate::model::weights::Tensor;
+use crate::model::weights::TensorLayout;
 use crate::ranking::Ranker;
 use crate::ratings::triplets::{Triplet, Triplets};
 use crate::ratings::{Ratings, RatingsSplit};
@@ -279,23 +279,9 @@ impl Task for Recommendation {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], private: &PrivateView<'_>) -> Vec<Tensor> {
-        let (users, d) = (self.source.data.user_ids.len(), self.model.dimensions());
-        let mut rows = vec![0.0; users * d];
-        for (user, row) in (0..).zip(rows.chunks_exact_mut(d)) {
-            self.write_row(user, private, row);
-        }
-        let (mut weights, items) = self.parts(models[0]);
-        let tensor = |name: &str, rows, values| Tensor { name: name.to_owned(), shape: vec![rows, d], values };
-        let mut tensors =
-            vec![tensor(TENSORS[0], self.source.items(), items.to_vec()), tensor(TENSORS[1], users, rows)];
-        for (name, shape) in self.model.tensors() {
-            let (values, rest) = weights.split_at(shape.iter().product());
-            tensors.push(Tensor { name, shape, values: values.to_vec() });
-            weights = rest;
-        }
-        tensors.extend(self.private_networks(private));
-        tensors
+    fn tensors(&self) -> Vec<TensorLayout> {
+        let items = (TENSORS[0].to_owned(), vec![self.source.items(), self.model.dimensions()]);
+        TensorLayout::in_turn(self.model.tensors().into_iter().chain([items]))
     }
 
     fn partial(&self) -> Option<&dyn PartialTransfer> {
@@ -316,8 +302,7 @@ impl Task for Recommendation {
 }
 
 impl PartialTransfer for Recommendation {
-    fn transfer(&self, job: JobKey, context: &Context<'_>) -> [u64; 2] {
-        let whole = self.layout.whole_bytes();
+    fn transfer(&self, job: JobKey, context: &Context<'_>) -> [Parcel; 2] {
         let extent = match self.description.examples_of(job.client) {
             0 => mf::Extent { met: 0, moved: 0 },
             _ => {
@@ -325,21 +310,20 @@ impl PartialTransfer for Recommendation {
                 self.model.footprint().of(&self.training(context.settings, None), &bare, self.source.items())
             }
         };
-        let bytes = |sent, rows: usize| match sent {
-            Sent::Table => whole,
-            Sent::Rows => 4 * (self.model.weights() + rows * (self.model.dimensions() + 1)) as u64,
+        let parcel = |sent, rows: usize| match sent {
+            Sent::Table => self.layout.whole(),
+            Sent::Rows => {
+                let numbers = (self.model.weights() + rows * self.model.dimensions()) as u64;
+                Parcel { numbers, ids: rows as u64 }
+            }
         };
         let [down, up] = self.settings.transfer;
         let up = if training::sends_table(context.settings) { Sent::Table } else { up };
-        [bytes(down, extent.met), bytes(up, extent.moved)]
+        [parcel(down, extent.met), parcel(up, extent.moved)]
     }
 
-    fn update_bytes(&self, update: &Update, context: &Context<'_>) -> u64 {
-        if training::sends_table(context.settings) {
-            self.layout.whole_bytes()
-        } else {
-            self.layout.bytes_of(&update.rows)
-        }
+    fn parcel(&self, update: &Update, context: &Context<'_>) -> Parcel {
+        if training::sends_table(context.settings) { self.layout.whole() } else { self.layout.parcel_of(&update.rows) }
     }
 }
 

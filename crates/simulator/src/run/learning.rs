@@ -24,7 +24,7 @@ use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::learned;
 use fedgenie_learning::learned::{Arrival, Folded, Learner, NotFinite, Remember, Sent, SharedModels, Tier};
 use fedgenie_learning::model::weights::{Tensor, to_safetensors};
-use fedgenie_learning::task::{Context, Need, PrivateTable, PrivateView, Task};
+use fedgenie_learning::task::{Context, Need, PrivateView, Task, tensors_of_models};
 use fedgenie_learning::training::{Assignment, train};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -118,7 +118,9 @@ impl<'w> Learning<'w> {
     /// The contents of a file with the models and the private state of clients.
     pub fn file(&self) -> Vec<u8> {
         let models: Vec<&[f32]> = self.state.models.iter().map(|model| &**model).collect();
-        let tensors = self.task.tensors(&models, &PrivateView::of(&self.state.private));
+        let mut tensors = tensors_of_models(self.task, &models);
+        let private = PrivateView::of(&self.state.private);
+        tensors.extend(self.task.private().map_or_else(Vec::new, |task| task.in_file(&private)));
         to_safetensors(&tensors)
     }
 
@@ -128,18 +130,11 @@ impl<'w> Learning<'w> {
         let [of_server, of_client] = self.learner.algorithm.job.as_ref()?.remembers()?;
         let memory = &self.state.memory;
         let server = memory.server()?;
-        let nobody = PrivateTable::default();
-        let of_model = |numbers: &[f32]| self.task.tensors(&[numbers], &PrivateView::of(&nobody));
-        // What is no part of the model does not follow from its numbers.
-        let unknown = of_model(&vec![f32::NAN; server.len()]);
-        let is_models = |tensor: &Tensor| tensor.values.iter().all(|number| number.is_nan());
-        let known: Vec<bool> = unknown.iter().map(is_models).collect();
         let named = |of: String, numbers: &[f32]| {
-            let tensors = of_model(numbers).into_iter().zip(&known).filter(|(_, known)| **known);
-            let one = |(tensor, _): (Tensor, &bool)| Tensor { name: format!("{of}.{}", tensor.name), ..tensor };
-            tensors.map(one).collect::<Vec<_>>()
+            let tensors = tensors_of_models(self.task, &[numbers]).into_iter();
+            tensors.map(move |tensor| Tensor { name: format!("{of}.{}", tensor.name), ..tensor })
         };
-        let mut tensors = named(format!("server.{of_server}"), server);
+        let mut tensors: Vec<Tensor> = named(format!("server.{of_server}"), server).collect();
         let of_clients =
             memory.clients().map(|(client, numbers)| named(format!("client.{}.{of_client}", client.0), numbers));
         tensors.extend(of_clients.flatten());
@@ -178,9 +173,9 @@ impl<'w> Learning<'w> {
             if update.diverged {
                 return Err(RunError::Diverged { client: work.client, round });
             }
-            let found = self.task.update_bytes(update, &context);
-            let [_, beside] = self.learner.algorithm.beside([self.layout.numbers_in(found); 2]);
-            let found = found.saturating_add(beside);
+            let parcel = self.task.parcel(update, &context);
+            let [_, beside] = self.learner.algorithm.beside([parcel.numbers; 2]);
+            let found = parcel.bytes().saturating_add(beside);
             if !self.layout.is_empty() && found != work.up_bytes {
                 let what = format!("the update of {} has {found} bytes; {} travelled", work.client, work.up_bytes);
                 return Err(RunError::Violated { what, records: Vec::new() });

@@ -6,6 +6,7 @@ use crate::protocol::Rule;
 use fedgenie_core::id::{ClientId, JobNumber};
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::algorithm::Algorithm;
+use fedgenie_learning::layout::Parcel;
 use fedgenie_learning::task::{Context, JobKey, Task};
 use fedgenie_learning::trainer::LocalTraining;
 
@@ -52,12 +53,11 @@ pub(super) fn transfer(
 ) -> [u64; 2] {
     let Some(task) = task else { return [payload_bytes; 2] };
     let job = JobKey { client, number };
-    let of_model = task.partial().map_or([payload_bytes; 2], |partial| partial.transfer(job, context));
-    if !algorithm.sends_more() {
-        return of_model;
-    }
+    let parcels = task.partial().map(|partial| partial.transfer(job, context));
+    let of_model = parcels.map_or([payload_bytes; 2], |parcels| parcels.map(Parcel::bytes));
     // The ids of rows travel once.
-    let beside = algorithm.beside(of_model.map(|bytes| task.layout().numbers_in(bytes)));
+    let numbers = parcels.unwrap_or([task.layout().whole(); 2]).map(|parcel| parcel.numbers);
+    let beside = algorithm.beside(numbers);
     [of_model[0].saturating_add(beside[0]), of_model[1].saturating_add(beside[1])]
 }
 
@@ -137,7 +137,7 @@ impl World {
     /// Bytes of the dense parts of a model and of these rows of its tables.
     pub fn bytes_of(&self, rows: &[u32]) -> u64 {
         match &self.task {
-            Some(task) if task.layout().rows() > 0 => task.layout().bytes_of(rows),
+            Some(task) if task.layout().rows() > 0 => task.layout().parcel_of(rows).bytes(),
             _ => self.training.payload_bytes,
         }
     }

@@ -33,9 +33,9 @@ use crate::lanes::functions;
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::local::Told;
 use crate::metric::Errors;
-use crate::model::weights::Tensor;
+use crate::model::weights::TensorLayout;
 use crate::ratings::Part;
-use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
+use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, Task, Worker};
 use crate::trainer::{Buffers, DenseJob, LocalTraining, Slopes, Wanted};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
@@ -331,16 +331,9 @@ impl Task for RatingFactors {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
-        let mut begin = 0;
+    fn tensors(&self) -> Vec<TensorLayout> {
         let tables = self.settings.tables(self.holdings.users(), self.holdings.items()).into_iter();
-        tables
-            .map(|(name, rows)| {
-                let values = models[0][begin..][..rows * self.settings.factors].to_vec();
-                begin += values.len();
-                Tensor { name: name.to_owned(), shape: vec![rows, self.settings.factors], values }
-            })
-            .collect()
+        TensorLayout::in_turn(tables.map(|(name, rows)| (name.to_owned(), vec![rows, self.settings.factors])))
     }
 
     fn losses(&self) -> Option<&dyn Losses> {

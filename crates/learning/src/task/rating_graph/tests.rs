@@ -7,7 +7,7 @@ use crate::ratings::SplitConfig;
 use crate::ratings::social::dealt::Dealt;
 use crate::ratings::social::{SocialConfig, SocialPartition, SocialSource, SyntheticSocial};
 use crate::task::job_tests::check;
-use crate::task::{JobKey, PrivateTable};
+use crate::task::{JobKey, PrivateTable, PrivateView};
 use crate::trainer::OptimizerConfig;
 use fedgenie_core::id::{JobNumber, Round};
 use std::collections::BTreeSet;

@@ -27,12 +27,12 @@ use crate::data::partition::Partition;
 use crate::dmrl::{self, Features, ItemScores, Network, Objective, Pairs, Shape};
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::metric::loss::LOSS;
-use crate::model::weights::Tensor;
+use crate::model::weights::TensorLayout;
 use crate::ranking::{Ranker, ScoreItems};
 use crate::ratings::RatingsSplit;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
-use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, PrivateView, Task, Worker};
+use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, Task, Worker};
 use crate::trainer::{LocalTraining, Wanted};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Measures;
@@ -366,14 +366,8 @@ impl Task for Multimodal {
         }
     }
 
-    fn tensors(&self, models: &[&[f32]], _private: &PrivateView<'_>) -> Vec<Tensor> {
-        let tensors = self.settings.shape.tensors().into_iter();
-        tensors
-            .map(|tensor| {
-                let values = models[0][tensor.offset..][..tensor.entries()].to_vec();
-                Tensor { name: tensor.name, shape: tensor.shape, values }
-            })
-            .collect()
+    fn tensors(&self) -> Vec<TensorLayout> {
+        self.settings.shape.tensors()
     }
 
     fn losses(&self) -> Option<&dyn Losses> {

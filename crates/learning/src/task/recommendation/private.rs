@@ -4,7 +4,7 @@
 //! First the users' rows, ascending by user, then the network's weights, then the server's rows, which only some
 //! recommenders have.
 
-use super::Recommendation;
+use super::{Recommendation, TENSORS};
 use crate::model::weights::Tensor;
 use crate::task::{PrivateState, PrivateView};
 use fedgenie_core::id::ClientId;
@@ -19,6 +19,16 @@ impl PrivateState for Recommendation {
         let (rows, network) = private.split_at_mut(self.rows_len(client));
         self.first_rows(client, rows);
         network.copy_from_slice(&self.first_network);
+    }
+
+    fn in_file(&self, private: &PrivateView<'_>) -> Vec<Tensor> {
+        let (users, d) = (self.source.data.user_ids.len(), self.model.dimensions());
+        let mut values = vec![0.0; users * d];
+        for (user, row) in (0..).zip(values.chunks_exact_mut(d)) {
+            self.write_row(user, private, row);
+        }
+        let rows = Tensor { name: TENSORS[1].to_owned(), shape: vec![users, d], values };
+        [rows].into_iter().chain(self.private_networks(private)).collect()
     }
 }
 
@@ -74,7 +84,7 @@ impl Recommendation {
     }
 
     /// The networks of all users, as files have them: each that of the user's home.
-    pub(super) fn private_networks(&self, private: &PrivateView<'_>) -> Vec<Tensor> {
+    fn private_networks(&self, private: &PrivateView<'_>) -> Vec<Tensor> {
         let Some(shape) = self.model.private_network() else { return Vec::new() };
         let users = self.source.data.user_ids.len();
         let network = |user: u32| {

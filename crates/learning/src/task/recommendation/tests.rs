@@ -5,7 +5,7 @@ mod models;
 
 use super::*;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
-use crate::task::{On, PrivateTable};
+use crate::task::{On, PrivateTable, PrivateView, tensors_of_models};
 use crate::trainer::{Length, OptimizerConfig};
 use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use serde_json::{Value, json};
@@ -89,8 +89,9 @@ fn bytes_are_known_before_a_job_is_trained() {
                     {
                         let update = train(&task, client, &settings);
                         let [down, up] = task.transfer(JobKey { client, number: JobNumber(7) }, &context);
-                        assert_eq!(down, 40 * 3 * 4);
-                        assert_eq!(up, task.layout().bytes_of(&update.rows), "{partition}, {moves:?}, {length:?}");
+                        assert_eq!(down, Parcel { numbers: 40 * 3, ids: 0 });
+                        let rows = update.rows.len() as u64;
+                        assert_eq!(up, Parcel { numbers: 3 * rows, ids: rows }, "{partition}, {moves:?}, {length:?}");
                         assert_eq!(update.parameters.len(), update.rows.len() * 3);
                         assert_eq!(update.private.len(), PrivateState::len(&task, client));
                         let is_positive = |item| task.holdings().positives(client).contains(item);
@@ -114,7 +115,7 @@ fn a_table_that_is_sent_has_the_rows_that_would_be() {
     assert_eq!((&one.private, one.first_loss, one.loss_rms), (&other.private, other.first_loss, other.loss_rms));
     let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false };
     let down = table.transfer(JobKey { client, number: JobNumber(7) }, &context);
-    assert_eq!(down, [(one.rows.len() * 4 * 4) as u64, 40 * 3 * 4]);
+    assert_eq!(down.map(Parcel::bytes), [(one.rows.len() * 4 * 4) as u64, 40 * 3 * 4]);
     // A mean and a root mean square of the same losses.
     assert!(one.loss_rms.unwrap() >= one.first_loss - 1e-6);
 }
@@ -173,7 +174,7 @@ fn what_a_client_keeps_decides_where_its_users_items_stand() {
     let members: Vec<ClientId> = (0..12).map(ClientId).collect();
     assert_eq!(measured(On::Server(EdgeId(0), &members), &table, false), measured(On::Test, &table, false));
     // Written to a file, and read from it.
-    let tensors = task.tensors(&[&model], &PrivateView::of(&table));
+    let tensors = [tensors_of_models(&task, &[&model]), task.in_file(&PrivateView::of(&table))].concat();
     assert_eq!(
         (&*tensors[1].name, &tensors[1].shape[..], &tensors[1].values[6..9]),
         ("users.weight", &[12, 3][..], &[9.0, -9.0, 9.0][..])

@@ -7,10 +7,8 @@ use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_learning::layout::{Layout, Update};
-use fedgenie_learning::model::weights::Tensor;
-use fedgenie_learning::task::{
-    Ask, Context, Description, Job, Losses, ModelState, Need, On, PrivateView, Script, Task, Worker,
-};
+use fedgenie_learning::model::weights::TensorLayout;
+use fedgenie_learning::task::{Ask, Context, Description, Job, Losses, ModelState, Need, On, Script, Task, Worker};
 use fedgenie_learning::trainer::LocalTraining;
 use std::sync::Arc;
 
@@ -152,7 +150,7 @@ impl Task for Scripted {
         }
     }
 
-    fn tensors(&self, _: &[&[f32]], _: &PrivateView<'_>) -> Vec<Tensor> {
+    fn tensors(&self) -> Vec<TensorLayout> {
         Vec::new()
     }
 

@@ -468,6 +468,8 @@ struct Pack<'a> {
 
 impl Kernel for Pack<'_> {
     type Output = ();
+    // It packs for tiles of that kernel.
+    const WIDE_PAYS: bool = Correlate::WIDE_PAYS;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

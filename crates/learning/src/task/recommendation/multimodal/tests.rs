@@ -4,7 +4,7 @@ use super::*;
 use crate::dmrl::tests::reference::Tensors;
 use crate::ratings::tests::split_of;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
-use crate::task::{PrivateTable, job_tests};
+use crate::task::{PrivateTable, PrivateView, job_tests};
 use crate::trainer::{Length, OptimizerConfig};
 use fedgenie_core::id::{JobNumber, Round};
 use serde_json::{Value, json};
@@ -193,7 +193,7 @@ fn a_job_takes_its_negatives_from_its_stream_or_from_the_table() {
         assert_eq!(one, other);
         assert!(one.parameters != start && one.loss_rms.unwrap() >= one.first_loss - 1e-6);
         // All of it travels.
-        assert_eq!(one.parameters.len() as u64 * 4, drawn.layout().whole_bytes());
+        assert_eq!(one.parameters.len() as u64 * 4, drawn.layout().whole().bytes());
     }
     assert!(drawn.partial().is_none());
     // With given negatives, the losses of the model that was sent are those of a step that is none.

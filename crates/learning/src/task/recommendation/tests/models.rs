@@ -5,7 +5,7 @@ use super::recommenders::{ProxyConfig, mf, pfedrec, proxy_ncf};
 use super::{SMALL, local, task_of, train};
 use crate::matrix_factorisation::first_epoch;
 use crate::task::job_tests::check;
-use crate::task::{On, PrivateTable};
+use crate::task::{On, PrivateTable, PrivateView, tensors_of_models};
 use crate::trainer::{Length, Noise, NoiseScope};
 use fedgenie_core::id::{JobNumber, Round};
 use fedgenie_core::math::special::normal_quantile;
@@ -63,23 +63,24 @@ fn networks_travel_with_rows() {
     for kind in models() {
         let dense = weights(&*kind);
         let task = of_model(kind.clone(), ROWS);
-        assert_eq!(task.layout().whole_bytes(), 4 * (dense + 40 * 3));
+        assert_eq!(task.layout().whole().bytes(), 4 * (dense + 40 * 3));
         for length in [Length::Epochs(2), Length::Steps(1)] {
             let settings = local(length);
             let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false };
             for client in (0..12).map(ClientId) {
                 let update = train(&task, client, &settings);
-                let [down, up] = task.transfer(JobKey { client, number: JobNumber(7) }, &context);
+                let [down, up] = task.transfer(JobKey { client, number: JobNumber(7) }, &context).map(Parcel::bytes);
                 let rows = update.rows.len() as u64;
                 assert_eq!([down, up], [4 * (dense + 120), 4 * (dense + 4 * rows)], "{kind:?}");
-                assert_eq!(up, task.update_bytes(&update, &context));
+                assert_eq!(up, task.parcel(&update, &context).bytes());
                 assert_eq!(update.parameters.len() as u64, dense + 3 * rows);
                 assert_eq!((update.private.len(), update.diverged), (3 + task.first_network.len(), false));
             }
         }
         // Names of tensors in the file are those of the segments.
         let model = (&task as &dyn Task).initial_model(0, &Streams::new(1));
-        let tensors = task.tensors(&[&model], &PrivateView::of(&PrivateTable::new(12)));
+        let tensors =
+            [tensors_of_models(&task, &[&model]), task.in_file(&PrivateView::of(&PrivateTable::new(12)))].concat();
         let numbers: usize = tensors.iter().map(|tensor| tensor.values.len()).sum();
         let own = task.model.private_weights();
         assert_eq!((numbers - 12 * own) as u64, dense + 40 * 3 + 12 * 3);
@@ -102,8 +103,9 @@ fn noise_is_on_what_travels() {
             assert_eq!(update.parameters[..dense], quiet.parameters[..dense], "networks have none");
             assert_eq!((&update.private, update.first_loss), (&quiet.private, quiet.first_loss));
             let context = Context { settings: &noisy, streams: &Streams::new(1), loss_rms: false };
-            let [_, up] = task.transfer(JobKey { client: ClientId(3), number: JobNumber(7) }, &context);
-            assert_eq!(up, task.update_bytes(&update, &context));
+            let [_, up] =
+                task.transfer(JobKey { client: ClientId(3), number: JobNumber(7) }, &context).map(Parcel::bytes);
+            assert_eq!(up, task.parcel(&update, &context).bytes());
             let start = (&task as &dyn Task).initial_model(0, &Streams::new(1));
             let model = quiet.model(task.layout(), &start, &mut Vec::new()).to_vec();
             let expected: Vec<f32> = match scope {
@@ -111,7 +113,7 @@ fn noise_is_on_what_travels() {
                 NoiseScope::Table => model[dense..].to_vec(),
             };
             if scope == NoiseScope::Table {
-                assert_eq!((update.rows.len(), up), (40, task.layout().whole_bytes()));
+                assert_eq!((update.rows.len(), up), (40, task.layout().whole().bytes()));
             }
             let noise: Vec<f64> =
                 update.parameters[dense..].iter().zip(&expected).map(|(one, other)| f64::from(one - other)).collect();

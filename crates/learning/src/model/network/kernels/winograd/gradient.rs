@@ -14,7 +14,7 @@
 )]
 
 use super::super::{Layout, whole_vectors};
-use super::product::Panels;
+use super::product::{Panels, Product};
 use super::tiles::Block;
 use super::transform::{four, spread, store_tile, tile_filter};
 use crate::lanes::{Kernel, LANES, Lanes, transpose};
@@ -116,7 +116,8 @@ pub struct TurnedTransform<'a> {
 
 impl Kernel for TurnedTransform<'_> {
     type Output = ();
-    const WIDE_PAYS: bool = true;
+    // It fills panels of that kernel.
+    const WIDE_PAYS: bool = Product::WIDE_PAYS;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

@@ -11,7 +11,7 @@
 use super::super::correlate::Finish;
 use super::super::{Layout, whole_vectors};
 use super::POSITIONS;
-use super::product::Panels;
+use super::product::{Panels, Product};
 use super::tiles::Block;
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole, transpose};
 
@@ -169,7 +169,8 @@ pub struct InputTransform<'a> {
 
 impl Kernel for InputTransform<'_> {
     type Output = ();
-    const WIDE_PAYS: bool = true;
+    // It fills panels of that kernel.
+    const WIDE_PAYS: bool = Product::WIDE_PAYS;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
