@@ -10,8 +10,7 @@ use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::stored::Status;
 use fedgenie::experiment::{
     Earlier as Becomes, Experiment, INTERVAL_SEEDS, Interval, LookedAt, Outputs, Overrides, ROUNDS_PER_LOOK,
-    ResultFolder, RunId, RunSummary, Shard, Summary, artefacts, below, build, compared::answers, execute, table,
-    warnings,
+    ResultFolder, RunId, RunSummary, Shard, Summary, answers, artefacts, below, build, execute, table, warnings,
 };
 use fedgenie::lanes::Path;
 use fedgenie::limits;
@@ -354,7 +353,7 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
         if seeds == 1 { "" } else { "s" },
     ));
     told.push_str(&table(summary));
-    told.push_str(&paragraph(&answers(summary)));
+    told.push_str(&paragraph(&answers::told(summary)));
     let all: Vec<u8> =
         summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
     let which = if summary.runs.len() == experiment.runs().len() { "all runs" } else { "these runs" };

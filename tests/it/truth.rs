@@ -2,7 +2,7 @@
 
 use super::support::Workplace;
 use fedgenie::config::Complaint;
-use fedgenie::experiment::compared::answers;
+use fedgenie::experiment::answers::told;
 use fedgenie::experiment::{Experiment, Summary, Threads};
 use fedgenie::policy::{BuildContext, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::scenario::tree;
@@ -58,14 +58,14 @@ fn an_ordinary_policy_without_regret_is_the_best_and_the_genie_is_not_a_candidat
         assert_eq!(regrets(&summary, label), [0.0; 3], "{label}");
     }
     assert!(regrets(&summary, "random").iter().all(|&regret| regret > 0.0));
-    let found = answers(&summary);
+    let found = told(&summary);
     let sentence = of_regret(&found);
     assert!(sentence.starts_with("best: round-robin (0); random is told apart"), "{sentence}");
     let left_out = "genie, which sees the truth, has none; oracle, which sees the truth, has none; by";
     assert!(sentence.contains(left_out), "{sentence}");
     // A folder without the list of policies that were shown the truth.
     summary.runs.iter_mut().for_each(|run| run.sees_truth = None);
-    assert!(answers(&summary).iter().all(|answer| !answer.starts_with("best: round-robin")));
+    assert!(told(&summary).iter().all(|answer| !answer.starts_with("best: round-robin")));
 
     // The same from the folder alone, and from the command that ran.
     let place = Workplace::with(&text);
@@ -115,7 +115,7 @@ fn policies_of_programs_say_whether_they_see_the_truth() {
     let place = Workplace::new();
     let summary = experiment.run_to(&place.path("out"), &one(), |_, _, _, _| Ok(())).unwrap();
     assert_eq!([regrets(&summary, "knowing"), regrets(&summary, "plain")], [[0.0; 3], [0.0; 3]]);
-    let found = answers(&summary);
+    let found = told(&summary);
     let sentence = of_regret(&found);
     assert!(sentence.starts_with("best: round-robin (0); plain is the same; "), "{sentence}");
     assert!(sentence.contains("knowing, which sees the truth, has none; by"), "{sentence}");
@@ -150,7 +150,7 @@ fn a_genie_that_misses_something_is_no_candidate_either() {
     let summary = experiment(text).run(&one()).unwrap();
     let hindsight = |run: &&fedgenie::experiment::RunSummary| run.regret.hindsight.unwrap() > 0.0;
     assert!(summary.runs.iter().any(|run| run.arm == "genie" && hindsight(&run)));
-    let found = answers(&summary);
+    let found = told(&summary);
     let sentence = of_regret(&found);
     assert!(
         !sentence.starts_with("best: genie") && sentence.contains("genie, which sees the truth, has "),

@@ -7,6 +7,7 @@
 //! *Threads.* As many runs are under way as there are threads. As soon as fewer runs are left than threads, the runs
 //! that remain spread the training of their clients over all threads; before that, each run stays on its own.
 
+pub mod answers;
 pub mod artefacts;
 mod asked;
 pub mod below;
@@ -165,7 +166,11 @@ impl Experiment {
         let text = read_scenario(path)?;
         let mut root = tree::parse(path, &text).map_err(ScenarioError::from)?;
         for (key, value) in &overrides.set {
-            root.set(key, tree::parse_value(value, "--set")).map_err(ScenarioError::from)?;
+            let changed = match value.is_empty() {
+                true => root.remove(key, "--set"),
+                false => root.set(key, tree::parse_value(value, "--set")),
+            };
+            changed.map_err(ScenarioError::from)?;
         }
         if let Some(seeds) = overrides.seeds {
             root.set("seeds", tree::parse_value(&seeds.to_string(), "--seeds")).map_err(ScenarioError::from)?;
@@ -273,8 +278,8 @@ impl Experiment {
             Incomplete::new(&labels[run.arm], (run.point, run.seed), reason)
         });
         let incomplete = incomplete.collect();
-        let reference = sections.report.reference.as_deref();
-        Summary { incomplete, ..Summary::new(named, (&points, sweep), (&labels, reference), runs) }
+        let (reference, aim) = (sections.report.reference.as_deref(), sections.report.aim.as_deref());
+        Summary { incomplete, ..Summary::new(named, (&points, sweep), (&labels, reference, aim), runs) }
     }
 
     /// BLAKE3 of every file that population and task read, by its name as far as it is below the folder of data sets or

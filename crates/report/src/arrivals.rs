@@ -1,7 +1,7 @@
 //! Spending of runs until a target, and times under heavy tails: as `fedgenie run` shows them, for a study.
 
 use super::study::{Quantity, Study};
-use fedgenie_experiment::experiment::until::{self, Until};
+use fedgenie_experiment::experiment::until::{self, FollowUp, Until};
 use fedgenie_experiment::experiment::{RunSummary, are_heavy, is_time, number, show_until};
 
 impl Study<'_> {
@@ -10,9 +10,9 @@ impl Study<'_> {
         self.arms.iter().flat_map(move |arm| arm.runs[point].values().copied())
     }
 
-    /// The horizon of spending until a target, up to which every run of a point is known.
-    pub fn horizon(&self, point: usize, key: &str) -> f64 {
-        if until::is_until(key) { until::horizon(key, self.runs_at(point)) } else { f64::INFINITY }
+    /// The watch of all runs of a point until a target.
+    pub fn follow_up(&self, point: usize, key: &str) -> FollowUp {
+        if until::is_until(key) { until::follow_up(key, self.runs_at(point)) } else { FollowUp::ENDLESS }
     }
 
     /// Whether a number is shown as a median, because latencies at the point have no variance.
@@ -22,7 +22,7 @@ impl Study<'_> {
 
     /// The number of a policy's runs that arrive, and the time by which half of them have.
     pub fn until(&self, arm: usize, point: usize, key: &str) -> Option<Until> {
-        until::is_until(key).then(|| until::until(key, &self.arms[arm].runs[point], self.horizon(point, key)))?
+        until::is_until(key).then(|| until::until(key, &self.arms[arm].runs[point], self.follow_up(point, key)))?
     }
 
     /// A cell of the table for spending until a target: mean and number of arrivals, or `> 5400`.
@@ -36,8 +36,10 @@ impl Study<'_> {
     pub fn method(&self, quantity: &Quantity) -> String {
         let mut words = String::new();
         let points = || 0..self.points.len();
-        let mut horizons: Vec<f64> = points().map(|point| self.horizon(point, &quantity.key)).collect();
-        horizons.retain(|horizon| horizon.is_finite());
+        let (fair, unfair): (Vec<FollowUp>, Vec<FollowUp>) =
+            points().map(|point| self.follow_up(point, &quantity.key)).partition(|follow_up| follow_up.is_fair());
+        let mut horizons: Vec<f64> =
+            fair.iter().map(|follow_up| follow_up.horizon).filter(|end| end.is_finite()).collect();
         horizons.sort_by(f64::total_cmp);
         if let (Some(&least), Some(&most)) = (horizons.first(), horizons.last()) {
             let to = if least < most { format!("{} to {}", number(least), number(most)) } else { number(least) };
@@ -46,6 +48,12 @@ impl Study<'_> {
                 " A run that never arrives counts with the horizon, the earliest end of such a run: {to} {unit}. So all seeds are in \
                  means and differences."
             ));
+        }
+        if !unfair.is_empty() {
+            words.push_str(
+                " Some runs ended without arriving before others arrived: what they need is known to be more, and no \
+                 difference is made of it.",
+            );
         }
         let all = points().flat_map(|point| (0..self.arms.len()).map(move |arm| (arm, point)));
         let grid = all
@@ -68,9 +76,9 @@ impl Study<'_> {
         words
     }
 
-    /// Where no run of a policy arrives: the horizon, and a note on the number of seeds.
+    /// Where a policy has no mean: the least that it can be, in a number and in words.
     pub fn beyond(&self, arm: usize, point: usize, key: &str) -> Option<(f64, String)> {
         let until = self.until(arm, point, key)?;
-        Some((until.horizon?, until.beyond()?))
+        Some((until.least()?, until.beyond()?))
     }
 }

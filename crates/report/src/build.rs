@@ -13,8 +13,8 @@ use super::why;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::answers::told;
 use fedgenie_experiment::experiment::artefacts;
-use fedgenie_experiment::experiment::compared::answers;
 use fedgenie_experiment::experiment::stored::{Reader, Status, distinct};
 use fedgenie_experiment::experiment::{CONVERGENCE, INTERVAL_SEEDS, overridden, show, warnings as of_runs};
 use fedgenie_experiment::scenario::points;
@@ -238,7 +238,7 @@ fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
 /// The findings of an experiment, in sentences.
 fn found(results: &Results, prefix: &str) -> Vec<String> {
     let of = |line: String| if prefix.is_empty() { line } else { format!("{prefix}: {line}") };
-    answers(&results.summary).into_iter().map(of).collect()
+    told(&results.summary).into_iter().map(of).collect()
 }
 
 /// The facts of an experiment.

@@ -271,13 +271,13 @@ fn compared(
 ) -> Option<ResultDiff> {
     let sample = |folder: usize| studies[folder].sample(arms[folder], points[folder], &quantity.key);
     let [one, other] = &Sample::alike(&[sample(0), sample(1)])[..] else { unreachable!("there are two") };
-    let horizon = Sample::horizon([one, other]);
-    let values = [one.estimate(horizon), other.estimate(horizon)];
+    let follow_up = Sample::follow_up([one, other]);
+    let values = [one.estimate(follow_up), other.estimate(follow_up)];
     if values == [None, None] {
         return None;
     }
     let pairing = Pairing::of(&results[0], &results[1], &quantity.key);
-    let difference = pairing.difference(other, one, horizon);
+    let difference = pairing.difference(other, one, follow_up);
     let (verdict, is_better) = difference.as_ref().map_or(("", None), |found| judged(found, quantity));
     Some(ResultDiff {
         policy: label_in(studies, arms),

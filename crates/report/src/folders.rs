@@ -10,6 +10,7 @@
 use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::experiment::sample::Sample;
+use fedgenie_experiment::experiment::until::FollowUp;
 
 /// Quantities that depend on training.
 const TRAINED: [&str; 7] = ["final.", "best.", "at_bytes.", "time_to.", "bytes_to.", "reached.", "compute_to."];
@@ -38,10 +39,10 @@ impl Pairing {
     }
 
     /// The first minus the second.
-    pub fn difference(self, one: &Sample, other: &Sample, horizon: f64) -> Option<Estimate> {
+    pub fn difference(self, one: &Sample, other: &Sample, follow_up: FollowUp) -> Option<Estimate> {
         match self {
-            Self::Paired => one.minus(other, horizon),
-            Self::Independent => one.minus_independent(other, horizon),
+            Self::Paired => one.minus(other, follow_up),
+            Self::Independent => one.minus_independent(other, follow_up),
             Self::None => None,
         }
     }

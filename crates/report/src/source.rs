@@ -103,10 +103,10 @@ impl Results {
         let scenario_name = text("name").unwrap_or("without a name").to_owned();
         let settings: Vec<BTreeMap<String, String>> =
             points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
-        let reference = table.get("report").and_then(|report| report.get("reference")?.as_str());
+        let asked = |key: &str| table.get("report").and_then(|report| report.get(key)?.as_str());
         let sweep = Sweep::of(&table, &settings);
         let named = (scenario_name.as_str(), text("title"));
-        let summary = Summary::new(named, (&points, sweep), (&manifest.arms, reference), runs);
+        let summary = Summary::new(named, (&points, sweep), (&manifest.arms, asked("reference"), asked("aim")), runs);
         let incomplete = states.iter().filter_map(Incomplete::of).collect();
         let mut warnings: Vec<String> = notices.into_iter().map(|Notice { text, .. }| text).collect();
         if summary.runs.iter().any(|run| run.metrics.selections.windows.is_empty()) {

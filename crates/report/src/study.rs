@@ -6,7 +6,8 @@ use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
 pub(super) use fedgenie_core::metric::Better;
 use fedgenie_core::metric::{Metric, MetricId, Names, Place, Statistic};
-use fedgenie_experiment::experiment::compared::{Aim, questions};
+use fedgenie_experiment::experiment::answers::questions;
+use fedgenie_experiment::experiment::compared::Aim;
 use fedgenie_experiment::experiment::sample::Sample;
 use fedgenie_experiment::experiment::{
     CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary, is_loss, is_told_who_was_asked,
@@ -239,7 +240,7 @@ impl<'a> Study<'a> {
 
     /// The value of a quantity of a policy at a point, as [`sample`](fedgenie_experiment::experiment::sample) has it.
     pub fn estimate(&self, arm: usize, point: usize, key: &str) -> Option<Estimate> {
-        self.sample(arm, point, key).estimate(self.horizon(point, key))
+        self.sample(arm, point, key).estimate(self.follow_up(point, key))
     }
 
     /// A quantity of a policy at a point, by seed.
@@ -261,7 +262,7 @@ impl<'a> Study<'a> {
                 let pairing = self.pairing([arm, against], key);
                 let [mine, theirs] = [arm, against].map(|arm| self.sample(arm, point, key));
                 let is_paired = pairing == Pairing::Paired;
-                let found = pairing.difference(&mine, &theirs, self.horizon(point, key));
+                let found = pairing.difference(&mine, &theirs, self.follow_up(point, key));
                 all.extend(found.map(|estimate| Difference { arm, against, point, estimate, is_paired }));
             }
         }
@@ -275,7 +276,7 @@ impl<'a> Study<'a> {
             return None;
         }
         let [mine, theirs] = [point, against].map(|point| self.sample(arm, point, key));
-        mine.minus(&theirs, Sample::horizon([&mine, &theirs]))
+        mine.minus(&theirs, Sample::follow_up([&mine, &theirs]))
     }
 
     /// The metrics at the end of runs, each once.

@@ -80,7 +80,7 @@ pub(super) fn of_points(study: &Study<'_>) -> Vec<(Quantity, Vec<OfPoints>)> {
     };
     // The quantity that the best point is chosen by comes first.
     let summary = &study.results[study.arms[0].folder].summary;
-    let aim = Aim::of(summary, !study.sweep.moves("regret")).map(|aim| aim.key);
+    let aim = Aim::of(summary).map(|aim| aim.key);
     let mut quantities: Vec<Quantity> = study.quantities().into_iter().filter(|quantity| quantity.is_main).collect();
     quantities.sort_by_key(|quantity| Some(&quantity.key) != aim.as_ref());
     let all = quantities.into_iter().filter_map(found);

@@ -2,7 +2,7 @@
 
 use super::heavy::{self, MedianOf};
 use super::sample::Sample;
-use super::until::{self, BySeed, Until};
+use super::until::{self, BySeed, FollowUp, Until};
 use super::{ROUNDING, RunSummary};
 use fedgenie_core::math::statistics::paired::paired_shares;
 use fedgenie_core::math::statistics::{Estimate, estimate, paired_difference, proportion};
@@ -11,31 +11,31 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How the share of runs that reach a target begins.
 const REACHED: &str = "reached.";
 
-/// Horizons of spending until targets, for runs that are shown side by side.
-pub(super) struct Horizons {
-    of: BTreeMap<String, f64>,
+/// FollowUps of spending until targets, of runs that are shown side by side.
+pub(super) struct FollowUps {
+    of: BTreeMap<String, FollowUp>,
     /// Whether times have medians.
     are_heavy: bool,
 }
 
-impl Horizons {
+impl FollowUps {
     pub fn of<'a>(runs: impl Iterator<Item = &'a RunSummary>) -> Self {
         let runs: Vec<&RunSummary> = runs.collect();
         let names: BTreeSet<String> = runs.iter().flat_map(|run| until::names(run)).collect();
-        let horizon = |name: String| (until::horizon(&name, runs.iter().copied()), name);
-        let of = names.into_iter().map(horizon).map(|(horizon, name)| (name, horizon)).collect();
+        let follow_up = |name: String| (until::follow_up(&name, runs.iter().copied()), name);
+        let of = names.into_iter().map(follow_up).map(|(follow_up, name)| (name, follow_up)).collect();
         Self { of, are_heavy: heavy::are_heavy(runs.iter().copied()) }
     }
 
-    fn to(&self, name: &str) -> f64 {
-        self.of.get(name).copied().unwrap_or(f64::INFINITY)
+    fn to(&self, name: &str) -> FollowUp {
+        self.of.get(name).copied().unwrap_or(FollowUp::ENDLESS)
     }
 }
 
 /// The names of all quantities: numbers of the runs, and spending until targets.
-fn names(runs: &BySeed<'_>, horizons: &Horizons) -> Vec<String> {
+fn names(runs: &BySeed<'_>, follow_ups: &FollowUps) -> Vec<String> {
     let names: BTreeSet<String> = runs.values().flat_map(|run| run.numbers().into_keys()).collect();
-    names.into_iter().filter(|name| !until::is_until(name)).chain(horizons.of.keys().cloned()).collect()
+    names.into_iter().filter(|name| !until::is_until(name)).chain(follow_ups.of.keys().cloned()).collect()
 }
 
 /// A sample with means, also where medians stand beside them.
@@ -44,39 +44,39 @@ fn sample(name: &str, runs: &BySeed<'_>) -> Sample {
 }
 
 /// The estimate of every quantity over seeds.
-pub(super) fn estimates(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Estimate> {
-    let of = |name: String| Some((sample(&name, runs).estimate(horizons.to(&name))?, name));
-    names(runs, horizons).into_iter().filter_map(of).map(|(found, name)| (name, found)).collect()
+pub(super) fn estimates(runs: &BySeed<'_>, follow_ups: &FollowUps) -> BTreeMap<String, Estimate> {
+    let of = |name: String| Some((sample(&name, runs).estimate(follow_ups.to(&name))?, name));
+    names(runs, follow_ups).into_iter().filter_map(of).map(|(found, name)| (name, found)).collect()
 }
 
 /// Medians of times, where runs met heavy tails.
-pub(super) fn medians_of(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, MedianOf> {
-    medians(runs, horizons, |name| Sample::of(name, runs).median(horizons.to(name)))
+pub(super) fn medians_of(runs: &BySeed<'_>, follow_ups: &FollowUps) -> BTreeMap<String, MedianOf> {
+    medians(runs, follow_ups, |name| Sample::of(name, runs).median(follow_ups.to(name)))
 }
 
 /// Medians of the differences of times, where runs met heavy tails.
 pub(super) fn median_differences(
     mine: &BySeed<'_>,
     theirs: &BySeed<'_>,
-    horizons: &Horizons,
+    follow_ups: &FollowUps,
 ) -> BTreeMap<String, MedianOf> {
-    let difference = |name: &str| Sample::of(name, mine).median_minus(&Sample::of(name, theirs), horizons.to(name));
-    medians(mine, horizons, difference)
+    let difference = |name: &str| Sample::of(name, mine).median_minus(&Sample::of(name, theirs), follow_ups.to(name));
+    medians(mine, follow_ups, difference)
 }
 
 fn medians(
     runs: &BySeed<'_>,
-    horizons: &Horizons,
+    follow_ups: &FollowUps,
     of: impl Fn(&str) -> Option<MedianOf>,
 ) -> BTreeMap<String, MedianOf> {
-    let times = names(runs, horizons).into_iter().filter(|name| horizons.are_heavy && heavy::is_time(name));
+    let times = names(runs, follow_ups).into_iter().filter(|name| follow_ups.are_heavy && heavy::is_time(name));
     times.filter_map(|name| Some((of(&name)?, name))).map(|(found, name)| (name, found)).collect()
 }
 
 /// Arrivals by quantity spent: their number, and the median.
-pub(super) fn untils(runs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Until> {
-    let found = |(name, horizon): (&String, &f64)| Some((name.clone(), until::until(name, runs, *horizon)?));
-    horizons.of.iter().filter_map(found).collect()
+pub(super) fn untils(runs: &BySeed<'_>, follow_ups: &FollowUps) -> BTreeMap<String, Until> {
+    let found = |(name, follow_up): (&String, &FollowUp)| Some((name.clone(), until::until(name, runs, *follow_up)?));
+    follow_ups.of.iter().filter_map(found).collect()
 }
 
 /// Mean over seeds of one of [`RunSummary::numbers`]. The share of runs that reach a target has Wilson's interval,
@@ -107,12 +107,16 @@ pub fn difference_of(name: &str, pairs: &[(f64, f64)]) -> Option<Estimate> {
 }
 
 /// Difference of every quantity, paired by seed.
-pub(super) fn differences(mine: &BySeed<'_>, theirs: &BySeed<'_>, horizons: &Horizons) -> BTreeMap<String, Estimate> {
+pub(super) fn differences(
+    mine: &BySeed<'_>,
+    theirs: &BySeed<'_>,
+    follow_ups: &FollowUps,
+) -> BTreeMap<String, Estimate> {
     let of = |name: String| {
-        let found = sample(&name, mine).minus(&sample(&name, theirs), horizons.to(&name))?;
+        let found = sample(&name, mine).minus(&sample(&name, theirs), follow_ups.to(&name))?;
         Some((name, found))
     };
-    names(mine, horizons).into_iter().filter_map(of).collect()
+    names(mine, follow_ups).into_iter().filter_map(of).collect()
 }
 
 #[cfg(test)]

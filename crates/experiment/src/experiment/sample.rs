@@ -8,12 +8,13 @@
 //! | share of runs that reach a target | share with Wilson's interval | Newcombe's interval of pairs |
 //! | any other | mean with Student's interval | the same of pairs |
 //!
-//! Samples that are compared have one horizon. As independent samples, times until a target have Welch's interval from
+//! Samples that are compared have one [`FollowUp`]; where that is not fair, they have no difference, and each of them its
+//! own estimate, if its own watch is fair. As independent samples, times until a target have Welch's interval from
 //! the earliest possible times of one and the latest of the other.
 
 use super::estimates::{difference_of, estimate_of};
 use super::heavy::{self, MedianOf};
-use super::until::{self, BySeed};
+use super::until::{self, BySeed, FollowUp};
 use super::{ROUNDING, RunSummary};
 use fedgenie_core::math::statistics::survival::{self, Arrival};
 use fedgenie_core::math::statistics::{Estimate, independent_difference};
@@ -72,20 +73,35 @@ impl Sample {
         self.values.is_empty()
     }
 
-    /// How many runs arrive by the horizon.
-    pub fn arrived(&self, horizon: f64) -> usize {
-        self.values.values().filter(|value| value.is_by(horizon)).count()
+    /// How many runs arrive.
+    pub fn arrived(&self) -> usize {
+        self.values.values().filter(|value| value.has_arrived).count()
     }
 
-    /// The common horizon of samples that are compared.
-    pub fn horizon<'a>(samples: impl IntoIterator<Item = &'a Self>) -> f64 {
-        survival::horizon(samples.into_iter().flat_map(|sample| sample.values.values()))
+    fn arrives_by(&self, horizon: f64) -> bool {
+        self.values.values().any(|value| value.is_by(horizon))
     }
 
-    /// The estimate; `None` without values, and for spending until a target if no run arrives.
-    pub fn estimate(&self, horizon: f64) -> Option<Estimate> {
-        if self.has_medians && self.arrived(horizon) > 0 {
-            return self.median(horizon).map(Estimate::from);
+    /// The seeds.
+    pub fn seeds(&self) -> impl Iterator<Item = u64> {
+        self.values.keys().copied()
+    }
+
+    /// The common watch of samples that are compared.
+    pub fn follow_up<'a>(samples: impl IntoIterator<Item = &'a Self, IntoIter: Clone>) -> FollowUp {
+        FollowUp::of(samples.into_iter().flat_map(|sample| sample.values.values()))
+    }
+
+    /// The horizon of this sample among those of a follow_up.
+    fn horizon(&self, follow_up: FollowUp) -> Option<f64> {
+        follow_up.horizon_of(Self::follow_up([self]))
+    }
+
+    /// The estimate; `None` without values, and for spending until a target if no run arrives, or the watch is not fair.
+    pub fn estimate(&self, follow_up: FollowUp) -> Option<Estimate> {
+        let horizon = self.horizon(follow_up)?;
+        if self.has_medians && self.arrives_by(horizon) {
+            return self.median(follow_up).map(Estimate::from);
         }
         match until::is_until(&self.key) {
             // It lies between 0 and the horizon; Student's interval may not.
@@ -103,10 +119,11 @@ impl Sample {
         self.values.values().map(|value| of(value).min(horizon)).collect()
     }
 
-    /// Its median; `None` without values, and if no run arrives.
-    pub fn median(&self, horizon: f64) -> Option<MedianOf> {
+    /// Its median; `None` without values, if no run arrives, or the watch is not fair.
+    pub fn median(&self, follow_up: FollowUp) -> Option<MedianOf> {
+        let horizon = self.horizon(follow_up)?;
         let ends = [self.ends(horizon, |value| value.since), self.ends(horizon, |value| value.time)];
-        let [earliest, latest] = Some(ends).filter(|_| self.arrived(horizon) > 0)?;
+        let [earliest, latest] = Some(ends).filter(|_| self.arrives_by(horizon))?;
         heavy::median_of(earliest, latest)
     }
 
@@ -116,16 +133,22 @@ impl Sample {
         self.values.iter().filter_map(pair).collect()
     }
 
-    /// The median of this minus another, paired by seed; `None` if no run arrives.
-    pub fn median_minus(&self, other: &Self, horizon: f64) -> Option<MedianOf> {
-        heavy::difference_of(&self.pairs(other), horizon)
+    /// The horizon of this and another sample among those of a follow_up.
+    fn horizon_with(&self, other: &Self, follow_up: FollowUp) -> Option<f64> {
+        follow_up.horizon_of(Self::follow_up([self, other]))
     }
 
-    /// This minus another, paired by common seeds; `None` if there are none.
-    pub fn minus(&self, other: &Self, horizon: f64) -> Option<Estimate> {
+    /// The median of this minus another, paired by seed; `None` if no run arrives, or the watch of the two is not fair.
+    pub fn median_minus(&self, other: &Self, follow_up: FollowUp) -> Option<MedianOf> {
+        heavy::difference_of(&self.pairs(other), self.horizon_with(other, follow_up)?)
+    }
+
+    /// This minus another, paired by common seeds; `None` if there are none, or the watch of the two is not fair.
+    pub fn minus(&self, other: &Self, follow_up: FollowUp) -> Option<Estimate> {
         if self.has_medians || other.has_medians {
-            return self.median_minus(other, horizon).map(Estimate::from);
+            return self.median_minus(other, follow_up).map(Estimate::from);
         }
+        let horizon = self.horizon_with(other, follow_up)?;
         let pairs = self.pairs(other);
         if until::is_until(&self.key) {
             return survival::restricted_difference(&pairs, horizon, ROUNDING);
@@ -134,11 +157,12 @@ impl Sample {
     }
 
     /// This minus another, as if no draw were shared: Welch's interval.
-    pub fn minus_independent(&self, other: &Self, horizon: f64) -> Option<Estimate> {
+    pub fn minus_independent(&self, other: &Self, follow_up: FollowUp) -> Option<Estimate> {
+        let horizon = self.horizon_with(other, follow_up)?;
         let all = |sample: &Self, of: fn(&Arrival) -> f64| -> Vec<f64> {
             sample.values.values().map(|value| of(value).min(horizon)).collect()
         };
-        if until::is_until(&self.key) && self.arrived(horizon) + other.arrived(horizon) == 0 {
+        if until::is_until(&self.key) && !(self.arrives_by(horizon) || other.arrives_by(horizon)) {
             return None;
         }
         let earliest = |sample: &Self| all(sample, |value| value.since);
@@ -165,7 +189,7 @@ mod tests {
     #[test]
     fn a_restricted_mean_lies_between_nothing_and_the_horizon() {
         let few = until(&[(1.0, 1.0, true), (1.0, 1.0, true), (30.0, 30.0, true)]);
-        let [low, high] = few.estimate(f64::INFINITY).unwrap().ci95.unwrap();
+        let [low, high] = few.estimate(FollowUp::ENDLESS).unwrap().ci95.unwrap();
         assert!(low == 0.0 && (high - 52.26).abs() < 0.01, "{low} to {high}");
     }
 
@@ -174,13 +198,13 @@ mod tests {
     fn a_run_that_never_arrives_counts_with_the_horizon() {
         let one = until(&[(10.0, 10.0, true), (20.0, 20.0, true), (50.0, 50.0, false)]);
         let other = until(&[(8.0, 8.0, true), (16.0, 16.0, true), (24.0, 24.0, true)]);
-        let horizon = Sample::horizon([&one, &other]);
-        assert_eq!((horizon, one.arrived(horizon), other.arrived(horizon)), (50.0, 2, 3));
-        assert!((one.estimate(horizon).unwrap().mean - 80.0 / 3.0).abs() < 1e-12);
-        let [paired, independent] = [one.minus(&other, horizon), one.minus_independent(&other, horizon)];
+        let follow_up = Sample::follow_up([&one, &other]);
+        assert_eq!((follow_up, one.arrived(), other.arrived()), (FollowUp { horizon: 50.0, latest: 24.0 }, 2, 3));
+        assert!((one.estimate(follow_up).unwrap().mean - 80.0 / 3.0).abs() < 1e-12);
+        let [paired, independent] = [one.minus(&other, follow_up), one.minus_independent(&other, follow_up)];
         assert!([paired, independent].iter().all(|found| (found.unwrap().mean - 32.0 / 3.0).abs() < 1e-12));
         let never = until(&[(50.0, 50.0, false); 3]);
-        assert_eq!((never.estimate(50.0), never.minus_independent(&never, 50.0)), (None, None));
+        assert_eq!((never.estimate(follow_up), never.minus_independent(&never, follow_up)), (None, None));
     }
 
     /// Seen up to 4 later than it was: the interval of independent samples is that of exact ones, extended by 4 below.
@@ -189,7 +213,7 @@ mod tests {
         let exact = until(&[(10.0, 10.0, true), (12.0, 12.0, true), (14.0, 14.0, true)]);
         let late = until(&[(6.0, 10.0, true), (8.0, 12.0, true), (10.0, 14.0, true)]);
         let base = until(&[(1.0, 1.0, true), (2.0, 2.0, true), (3.0, 3.0, true)]);
-        let interval = |sample: &Sample| sample.minus_independent(&base, f64::INFINITY).unwrap().ci95.unwrap();
+        let interval = |sample: &Sample| sample.minus_independent(&base, FollowUp::ENDLESS).unwrap().ci95.unwrap();
         let ([low, high], [lower, same]) = (interval(&exact), interval(&late));
         assert!((low - lower - 4.0).abs() < 1e-9 && (high - same).abs() < 1e-9);
     }
@@ -199,10 +223,10 @@ mod tests {
         let values = |add: f64| (1..=7).map(move |seed| (seed, seed as f64 * seed as f64 + add));
         let one = Sample::of_numbers("virtual_time_s", values(3.0)).with_medians(true);
         let other = Sample::of_numbers("virtual_time_s", values(0.0));
-        assert_eq!(one.estimate(f64::INFINITY).unwrap().mean, 19.0);
-        assert_eq!(one.minus(&other, f64::INFINITY).unwrap().mean, 3.0);
+        assert_eq!(one.estimate(FollowUp::ENDLESS).unwrap().mean, 19.0);
+        assert_eq!(one.minus(&other, FollowUp::ENDLESS).unwrap().mean, 3.0);
         // The mean of 1, 4, … 49 is 20, the median 16: beside a median it has one as well.
-        assert_eq!(other.estimate(f64::INFINITY).unwrap().mean, 20.0);
-        assert_eq!(Sample::alike(&[one, other])[1].estimate(f64::INFINITY).unwrap().mean, 16.0);
+        assert_eq!(other.estimate(FollowUp::ENDLESS).unwrap().mean, 20.0);
+        assert_eq!(Sample::alike(&[one, other])[1].estimate(FollowUp::ENDLESS).unwrap().mean, 16.0);
     }
 }

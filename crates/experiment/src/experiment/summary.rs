@@ -6,9 +6,10 @@ mod read;
 pub use points::PointComparison;
 pub(super) use read::read_metrics;
 
+use super::answers::{self, Answer};
 use super::asked::Asked;
 use super::ended::Ended;
-use super::estimates::{Horizons, differences, estimates, median_differences, medians_of, untils};
+use super::estimates::{FollowUps, differences, estimates, median_differences, medians_of, untils};
 use super::heavy::MedianOf;
 use super::measured::{Named, by_name, cluster_numbers};
 use super::until::{BySeed, Until};
@@ -393,6 +394,11 @@ pub struct Summary {
     pub title: Option<String>,
     /// The sweep's points: paths and values.
     pub points: Vec<BTreeMap<String, String>>,
+    /// The quantity that counts, if `[report] aim` names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aim: Option<String>,
+    /// Which policy or setting is best, in the order in which it is told.
+    pub answers: Vec<Answer>,
     /// All runs.
     pub runs: Vec<RunSummary>,
     /// Runs without results.
@@ -410,11 +416,11 @@ pub struct Summary {
 
 impl Summary {
     /// Summarises runs; `labels` gives the order of policies, which are compared with the one called `reference`, or
-    /// with the first without it. Runs without results are added elsewhere.
+    /// with the first without it, in the quantity `aim`, if one is named. Runs without results are added elsewhere.
     pub fn new(
         (scenario, title): (&str, Option<&str>),
         (points, sweep): (&[Point], Sweep),
-        (labels, reference): (&[String], Option<&str>),
+        (labels, reference, aim): (&[String], Option<&str>, Option<&str>),
         runs: Vec<RunSummary>,
     ) -> Self {
         let reference = reference.and_then(|name| labels.iter().find(|label| *label == name)).or(labels.first());
@@ -424,7 +430,7 @@ impl Summary {
         };
         let mut arms = Vec::new();
         for point in 0..points.len() {
-            let horizons = Horizons::of(runs.iter().filter(|run| run.point == point));
+            let follow_ups = FollowUps::of(runs.iter().filter(|run| run.point == point));
             let theirs = reference.map(|label| (label, of(label, point)));
             for label in labels {
                 let mine = of(label, point);
@@ -435,13 +441,13 @@ impl Summary {
                 let paired = other.map(|(against, theirs)| Comparison {
                     against: (*against).clone(),
                     pairs: mine.keys().filter(|&seed| theirs.contains_key(seed)).count(),
-                    differences: differences(&mine, theirs, &horizons),
-                    medians: median_differences(&mine, theirs, &horizons),
+                    differences: differences(&mine, theirs, &follow_ups),
+                    medians: median_differences(&mine, theirs, &follow_ups),
                 });
                 let with = mine.values().next().map(|run| run.with.clone()).unwrap_or_default();
-                let (values, until) = (estimates(&mine, &horizons), untils(&mine, &horizons));
+                let (values, until) = (estimates(&mine, &follow_ups), untils(&mine, &follow_ups));
                 let (arm, runs) = (label.clone(), mine.len());
-                let medians = medians_of(&mine, &horizons);
+                let medians = medians_of(&mine, &follow_ups);
                 arms.push(ArmSummary { arm, with, point, runs, values, medians, until, paired });
             }
         }
@@ -452,13 +458,13 @@ impl Summary {
                 let before = sweep.before(point).into_iter().map(|(axis, other)| (Some(axis), other));
                 for (axis, against) in reference.into_iter().chain(before) {
                     let [mine, theirs] = [point, against].map(|point| of(label, point));
-                    let horizons = Horizons::of(mine.values().chain(theirs.values()).copied());
-                    let mut differences = differences(&mine, &theirs, &horizons);
+                    let follow_ups = FollowUps::of(mine.values().chain(theirs.values()).copied());
+                    let mut differences = differences(&mine, &theirs, &follow_ups);
                     // A changed reward has another unit.
                     differences.retain(|key, _| !(key.starts_with("regret.") && sweep.moves("regret")));
                     let along = axis.map(|axis| sweep.axes[axis].paths.clone());
                     if !differences.is_empty() {
-                        let medians = median_differences(&mine, &theirs, &horizons);
+                        let medians = median_differences(&mine, &theirs, &follow_ups);
                         let arm = label.clone();
                         compared.push(PointComparison { arm, point, against, along, differences, medians });
                     }
@@ -467,6 +473,8 @@ impl Summary {
         }
         let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
         let (scenario, title) = (scenario.to_owned(), title.map(str::to_owned));
-        Self { scenario, title, points, runs, incomplete: Vec::new(), arms, compared, sweep }
+        let (aim, answers, incomplete) = (aim.map(str::to_owned), Vec::new(), Vec::new());
+        let summary = Self { scenario, title, points, aim, answers, runs, incomplete, arms, compared, sweep };
+        Self { answers: answers::answers(&summary), ..summary }
     }
 }

@@ -2,8 +2,15 @@
 //!
 //! The names are `QUANTITY.TARGET`, such as `time_to.test_accuracy >= 0.8`. A run that never arrives is not left out:
 //! it is known to need more than its spending at its end. `fedgenie_core::math::statistics::survival` has the
-//! estimators. Runs shown side by side have one horizon, the earliest end of any that does not arrive, so that
-//! differences of means are means of differences.
+//! estimators.
+//!
+//! # Fair follow_ups
+//! The *horizon* of runs is the earliest end of one that does not arrive: up to it every run is known. Runs are *fairly
+//! watched* if none arrives after the horizon. Then nothing is lost by it, all of them have it in common, and differences
+//! of means are means of differences. A policy that is quick about its rounds ends its watch early, when these are
+//! used up; to count the others up to there alone would tell who was watched, not who arrives. Runs that are not
+//! fairly watched are therefore not compared: those of one policy have a mean if they are fairly watched by themselves,
+//! and else the least mean that they can have.
 
 use super::summary::RunSummary;
 use super::watch::CONVERGENCE;
@@ -15,19 +22,59 @@ use std::collections::BTreeMap;
 /// The quantities spent until then.
 const SPENT: [&str; 5] = ["time_to", "rounds_to", "bytes_to", "compute_to", "probe_compute_to"];
 
+/// How long some runs were watched until a target.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FollowUp {
+    /// The earliest end of a run that does not arrive; infinite if all arrive.
+    pub horizon: f64,
+    /// The latest arrival; 0 if no run arrives.
+    pub latest: f64,
+}
+
+impl FollowUp {
+    /// The watch of quantities that are no spending until a target.
+    pub const ENDLESS: Self = Self { horizon: f64::INFINITY, latest: 0.0 };
+
+    /// The watch of these runs.
+    pub fn of<'a>(arrivals: impl Iterator<Item = &'a Arrival> + Clone) -> Self {
+        let latest = arrivals.clone().filter(|arrival| arrival.has_arrived).map(|arrival| arrival.time);
+        Self { horizon: survival::horizon(arrivals), latest: latest.fold(0.0, f64::max) }
+    }
+
+    /// Whether no run arrives after the horizon.
+    pub fn is_fair(self) -> bool {
+        self.latest <= self.horizon
+    }
+
+    /// Up to its horizon alone, whatever comes after it.
+    #[must_use]
+    pub const fn cut(self) -> Self {
+        Self { latest: 0.0, ..self }
+    }
+
+    /// The horizon of some of these runs, whose own watch is `own`: that of all, or, where these are not fairly watched,
+    /// their own; `None` if that is not fair either.
+    pub fn horizon_of(self, own: Self) -> Option<f64> {
+        [self, own].into_iter().find(|follow_up| follow_up.is_fair()).map(|follow_up| follow_up.horizon)
+    }
+}
+
 /// Runs of one policy at one point, by seed.
 pub type BySeed<'a> = BTreeMap<u64, &'a RunSummary>;
 
 /// Spending of runs of a policy at a point until a target, beside the mean.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Until {
-    /// Runs that arrive, not later than the horizon where there is one.
+    /// Runs that arrive.
     pub arrived: usize,
     /// All runs.
     pub runs: usize,
     /// The largest spending that counts; `None` if all compared runs arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub horizon: Option<f64>,
+    /// Where the runs are not fairly watched, the least mean that they can have: that of arrivals and ends of follow_ups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
     /// The median over runs, of Kaplan and Meier's curve; `None` where fewer than half of them are known to arrive.
     pub median: Option<f64>,
     /// The ends of its 95 % interval; `None` where one is not known.
@@ -37,10 +84,15 @@ pub struct Until {
 }
 
 impl Until {
-    /// In words, where no run arrives: `> 5400`.
+    /// Where there is no mean: what the runs are known to spend at least.
+    pub fn least(&self) -> Option<f64> {
+        self.at_least.or(self.horizon.filter(|_| self.arrived == 0))
+    }
+
+    /// In words, where there is no mean: `> 5400`, or `> 1200 (2/3)` if two of three runs arrive.
     pub fn beyond(&self) -> Option<String> {
-        let horizon = self.horizon.filter(|_| self.arrived == 0)?;
-        Some(format!("> {}", number(horizon)))
+        let arrived = if self.arrived == 0 { String::new() } else { format!(" ({}/{})", self.arrived, self.runs) };
+        Some(format!("> {}{arrived}", number(self.least()?)))
     }
 }
 
@@ -103,23 +155,26 @@ fn arrivals(name: &str, runs: &BySeed<'_>) -> Vec<Arrival> {
     runs.values().filter_map(|run| run.arrival(name)).collect()
 }
 
-/// The common horizon of runs that are shown side by side; infinite if all of them arrive.
-pub fn horizon<'a>(name: &str, runs: impl IntoIterator<Item = &'a RunSummary>) -> f64 {
+/// The watch of runs that are shown side by side.
+pub fn follow_up<'a>(name: &str, runs: impl IntoIterator<Item = &'a RunSummary>) -> FollowUp {
     let found: Vec<Arrival> = runs.into_iter().filter_map(|run| run.arrival(name)).collect();
-    survival::horizon(&found)
+    FollowUp::of(found.iter())
 }
 
 /// The number of arrivals, and the median time; `None` if no run has such a target.
-pub fn until(name: &str, runs: &BySeed<'_>, horizon: f64) -> Option<Until> {
+pub fn until(name: &str, runs: &BySeed<'_>, follow_up: FollowUp) -> Option<Until> {
     let all = arrivals(name, runs);
-    let arrived: Vec<&Arrival> = all.iter().filter(|arrival| arrival.is_by(horizon)).collect();
+    let horizon = follow_up.horizon_of(FollowUp::of(all.iter()));
+    let arrived: Vec<&Arrival> = all.iter().filter(|arrival| arrival.has_arrived).collect();
+    let sum = || all.iter().fold(0.0, |sum, arrival| sum + arrival.time);
     let distances = arrived.iter().map(|arrival| arrival.time - arrival.since);
     let grid = distances.fold(0.0, |sum, distance| sum + distance) / arrived.len().max(1) as f64;
     let median = survival::median(&all);
     (!all.is_empty()).then(|| Until {
         arrived: arrived.len(),
         runs: all.len(),
-        horizon: horizon.is_finite().then_some(horizon),
+        horizon: horizon.filter(|horizon| horizon.is_finite()),
+        at_least: horizon.is_none().then(|| sum() / all.len() as f64),
         median: median.value,
         median_ci95: median.ci95,
         grid,

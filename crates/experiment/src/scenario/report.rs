@@ -1,4 +1,4 @@
-//! `[report]`: the policy that reports compare the others with.
+//! `[report]`: the policy that reports compare the others with, and the quantity that counts.
 
 use super::Arm;
 use super::names::unknown_name;
@@ -14,6 +14,10 @@ pub struct ReportConfig {
     /// Label of the policy that the others are compared with; the first one without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
+    /// The quantity by which policies or settings are ranked: a key of `values` in `summary.json`, such as
+    /// `"time_to.test_auc >= 0.82"`. Without it the time to the hardest target that is often reached, or else the metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aim: Option<String>,
 }
 
 impl ReportConfig {

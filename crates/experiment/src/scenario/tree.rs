@@ -340,6 +340,28 @@ impl Node {
         *here = node;
         Ok(())
     }
+
+    /// Takes the value at a path away.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn remove(&mut self, path: &str, source: &str) -> Result<(), SyntaxError> {
+        let keys = keys(path);
+        let found = keys.split_last().and_then(|(last, above)| {
+            let mut here = &mut *self;
+            for key in above {
+                let Value::Table(entries) = &mut here.value else { return None };
+                here = &mut entries.iter_mut().find(|(name, _)| name == key)?.1;
+            }
+            let Value::Table(entries) = &mut here.value else { return None };
+            let index = entries.iter().position(|(name, _)| name == last)?;
+            Some(entries.remove(index))
+        });
+        found.map(|_| ()).ok_or_else(|| SyntaxError {
+            origin: Origin { source: source.into(), line: None },
+            message: format!("{path}= takes a value away, and the scenario has none there"),
+        })
+    }
 }
 
 impl Value {

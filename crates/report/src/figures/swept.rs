@@ -217,7 +217,7 @@ fn inside(study: &Study<'_>, arm: usize, quantity: &Quantity) -> Option<Vec<bool
     let better = quantity.better.filter(|_| is_known)?;
     let candidates: Vec<Sample> =
         (0..study.points.len()).map(|point| study.sample(arm, point, &quantity.key)).collect();
-    let ranking = rank(&candidates, better).filter(|ranking| ranking.value.n >= INTERVAL_SEEDS)?;
+    let ranking = rank(&candidates, better)?.ok().filter(|ranking| ranking.value.n >= INTERVAL_SEEDS)?;
     let mut inside = vec![false; candidates.len()];
     inside[ranking.best] = true;
     for (point, difference) in &ranking.others {

@@ -40,7 +40,7 @@ impl Config {
             let mine: Sample = sample(&self.policy)?;
             let of = |against: &String| {
                 let theirs = sample(against)?;
-                match mine.minus(&theirs, Sample::horizon([&mine, &theirs])) {
+                match mine.minus(&theirs, Sample::follow_up([&mine, &theirs]).cut()) {
                     Some(found) => Ok(Measured::estimate(against, found)),
                     None => super::usage(format!("{} of {} and {against}: no run gets there", self.value, self.policy)),
                 }

@@ -36,8 +36,8 @@ impl Config {
         if is_until(&self.value) && self.at_s.is_none() && self.less.is_none() {
             let sample = |policy: &String| sample(&self.value, &completed.of(policy, self.point)?);
             let samples = self.policies.iter().map(sample).collect::<Result<Vec<Sample>, Error>>()?;
-            let horizon = Sample::horizon(&samples);
-            let of = |(policy, sample): (&String, &Sample)| match sample.estimate(horizon) {
+            let follow_up = Sample::follow_up(&samples).cut();
+            let of = |(policy, sample): (&String, &Sample)| match sample.estimate(follow_up) {
                 Some(found) => Ok(Measured::estimate(policy, found)),
                 None => super::usage(format!("{} of {policy}: no run gets there", self.value)),
             };

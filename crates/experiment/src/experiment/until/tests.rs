@@ -74,8 +74,8 @@ fn means_and_differences_are_over_the_same_seeds() {
     let theirs = [at(1, 20, 19), never(2), never(3)];
     let (mine, theirs) = (by_seed(&mine), by_seed(&theirs));
     let name = names_of("time_to");
-    let to = horizon(&name, mine.values().chain(theirs.values()).copied());
-    assert_eq!(to, 1000.0);
+    let to = follow_up(&name, mine.values().chain(theirs.values()).copied());
+    assert_eq!(to, FollowUp { horizon: 1000.0, latest: 400.0 });
     let samples = [&mine, &theirs].map(|runs| Sample::of(&name, runs));
     let [one, other] = [0, 1].map(|index| samples[index].estimate(to).unwrap());
     let found = samples[0].minus(&samples[1], to).unwrap();
@@ -93,7 +93,7 @@ fn means_and_differences_are_over_the_same_seeds() {
 fn nobody_arrives() {
     let runs = [never(1), never(2)];
     let (runs, name) = (by_seed(&runs), names_of("time_to"));
-    let to = horizon(&name, runs.values().copied());
+    let to = follow_up(&name, runs.values().copied());
     let sample = Sample::of(&name, &runs);
     assert_eq!((sample.estimate(to), sample.minus(&sample, to)), (None, None));
     assert_eq!(until(&name, &runs, to).unwrap().beyond().as_deref(), Some("> 1000"));

@@ -1,0 +1,219 @@
+//! Answers of experiments whose truth is known.
+
+use super::*;
+use crate::scenario::{Point, Sweep};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const TARGET: &str = "test_loss <= 0.3";
+
+/// A run that ends at a time, having moved so many bytes, for a reason; `at` is its arrival, in time and bytes.
+fn run(
+    (arm, seed, point): (&str, u64, usize),
+    (end, bytes, ended): (f64, u64, &str),
+    at: Option<(f64, u64)>,
+) -> RunSummary {
+    let mut target = json!({ "metric": "test_loss", "at_most": 0.3, "round": null, "time_s": null });
+    if let Some((time, bytes)) = at {
+        let reached = json!({ "round": 1, "time_s": time, "down_bytes": bytes, "up_bytes": 0 });
+        target.as_object_mut().unwrap().extend(reached.as_object().unwrap().clone());
+    }
+    let written = json!({
+        "arm": arm, "seed": seed, "point": point, "rounds": 100, "virtual_time_s": end, "ended": ended,
+        "digest": { "timeline": "", "model": "" }, "final": {}, "regret": {},
+        "traffic": { "down_bytes": bytes, "up_bytes": 0 }, "compute_s": 7.0, "wasted_compute_s": 0.0,
+        "dispatched": 1, "arrived": 1, "unique_clients": 1, "jain": 1.0, "reached": [target]
+    });
+    serde_json::from_value(written).unwrap()
+}
+
+/// Runs of a policy that arrive at these times, where there is one, and end then or at `end`; a byte a second.
+fn runs(arm: &str, point: usize, arrivals: &[Option<f64>], end: (f64, &str)) -> Vec<RunSummary> {
+    let one = |(seed, at): (u64, &Option<f64>)| {
+        let until = at.unwrap_or(end.0).max(end.0);
+        run((arm, seed, point), (until, until as u64, end.1), at.map(|at| (at, at as u64)))
+    };
+    (1..).zip(arrivals).map(one).collect()
+}
+
+fn summary_of(points: &[(&str, &str)], aim: Option<&str>, runs: Vec<RunSummary>) -> Summary {
+    let mut labels: Vec<String> = Vec::new();
+    for run in &runs {
+        if !labels.contains(&run.arm) {
+            labels.push(run.arm.clone());
+        }
+    }
+    let settings: Vec<BTreeMap<String, String>> =
+        points.iter().map(|(path, value)| BTreeMap::from([((*path).to_owned(), (*value).to_owned())])).collect();
+    let sweep = Sweep::of(&toml::Table::new(), &settings);
+    let mut points: Vec<Point> =
+        settings.into_iter().map(|settings| Point { settings: settings.into_iter().collect() }).collect();
+    if points.is_empty() {
+        points.push(Point { settings: Vec::new() });
+    }
+    Summary::new(("x", None), (&points, sweep), (&labels, None, aim), runs)
+}
+
+fn of(runs: Vec<RunSummary>) -> Summary {
+    summary_of(&[], None, runs)
+}
+
+fn label(name: &str) -> Option<Name> {
+    Some(Name::Label(name.to_owned()))
+}
+
+/// The quick policy uses its rounds up at 222 s, when it has arrived in three of five; the slow one arrives in all.
+#[test]
+fn who_was_watched_shorter_does_not_end_the_comparison() {
+    let some = |time| Some(time);
+    let quick = runs("quick", 0, &[some(100.0), some(120.0), some(140.0), None, None], (222.0, "rounds"));
+    let slow = runs(
+        "slow",
+        0,
+        &[Some(900.0), Some(1000.0), Some(1100.0), Some(1200.0), Some(1300.0)],
+        (3600.0, "virtual_time"),
+    );
+    let summary = of([quick, slow].concat());
+    let [answer] = &summary.answers[..] else { panic!("{:?}", summary.answers) };
+    assert!(!answer.ranked && answer.best.is_none() && answer.others.is_empty());
+    assert_eq!(answer.remedy, ["stop.rounds=", "stop.virtual_time=\"3600 s\""]);
+    let partial = Partial { name: Name::Label("quick".to_owned()), arrived: 3, runs: 5 };
+    assert_eq!(answer.partial, [partial]);
+    let [sentence] = &told(&summary)[..] else { panic!("{:?}", told(&summary)) };
+    assert_eq!(
+        sentence,
+        "policies are not ranked by virtual time to test_loss <= 0.3: 2 runs of quick ended without arriving, the first \
+         at 222 s, before others arrived, the last at 1300 s; quick arrives in 3 of 5 runs; watched equally long they \
+         would be with --set 'stop.rounds=' --set 'stop.virtual_time=\"3600 s\"'"
+    );
+    // Each has what is known of it: all arrivals of the slow one, in time and bytes; of the other all of its arrivals.
+    let key = format!("time_to.{TARGET}");
+    let arm = |name: &str| summary.arms.iter().find(|arm| arm.arm == name).unwrap();
+    assert_eq!(arm("slow").values[&key].mean, 1100.0);
+    assert_eq!(arm("slow").values[&format!("bytes_to.{TARGET}")].mean, 1100.0);
+    assert_eq!((arm("quick").until[&key].arrived, arm("quick").until[&key].horizon), (3, Some(222.0)));
+    assert!((arm("quick").values[&key].mean - (100.0 + 120.0 + 140.0 + 222.0 + 222.0) / 5.0).abs() < 1e-9);
+    assert!(!arm("slow").paired.as_ref().unwrap().differences.contains_key(&key));
+}
+
+/// It arrives in all seeds; the other never does, watched for as long as any.
+#[test]
+fn who_never_arrives_though_watched_is_behind() {
+    let one = runs("one", 0, &[Some(900.0), Some(1000.0), Some(1100.0)], (3600.0, "virtual_time"));
+    let other = runs("other", 0, &[None; 3], (3600.0, "virtual_time"));
+    let summary = of([other, one].concat());
+    let answer = &summary.answers[0];
+    assert_eq!((answer.ranked, &answer.best, answer.horizon), (true, &label("one"), Some(3600.0)));
+    assert_eq!((answer.value.unwrap().mean, answer.value.unwrap().n), (1000.0, 3));
+    let [beside] = &answer.others[..] else { panic!() };
+    assert_eq!(beside.difference, 2600.0);
+    assert!(answer.equal.is_empty());
+}
+
+/// A policy that moved 50 B and never arrived does not hide that another arrived with 3000.
+#[test]
+fn little_traffic_without_arrival_censors_nobody() {
+    let quiet = |seed| run(("quiet", seed, 0), (3600.0, 50, "virtual_time"), None);
+    let loud = |seed| run(("loud", seed, 0), (3600.0, 9000, "virtual_time"), Some((1000.0 + seed as f64, 3000)));
+    let all: Vec<RunSummary> = (1..=3).flat_map(|seed| [quiet(seed), loud(seed)]).collect();
+    let summary = summary_of(&[], Some(&format!("bytes_to.{TARGET}")), all.clone());
+    let key = format!("bytes_to.{TARGET}");
+    let loud = summary.arms.iter().find(|arm| arm.arm == "loud").unwrap();
+    assert_eq!((loud.values[&key].mean, loud.until[&key].horizon), (3000.0, None));
+    let quiet = summary.arms.iter().find(|arm| arm.arm == "quiet").unwrap();
+    assert_eq!(quiet.until[&key].beyond().as_deref(), Some("> 50"));
+    // In bytes they are not ranked, in time they are.
+    let answer = &summary.answers[0];
+    assert_eq!((answer.by.as_str(), answer.ranked), (key.as_str(), false));
+    assert_eq!(answer.remedy, ["stop.virtual_time=", "stop.traffic=\"9000 B\""]);
+    assert_eq!(of(all).answers[0].best, label("loud"));
+}
+
+/// A policy's own runs end at different times: what it needs at least is the mean of arrivals and ends, 500/3.
+#[test]
+fn a_policy_that_was_watched_unequally_has_a_bound() {
+    let first = run(("one", 1, 0), (100.0, 1, "rounds"), None);
+    let rest = [(2, 150.0), (3, 250.0)].map(|(seed, at)| run(("one", seed, 0), (300.0, 1, "rounds"), Some((at, 1))));
+    let summary = of([vec![first], rest.to_vec()].concat());
+    let (key, arm) = (format!("time_to.{TARGET}"), &summary.arms[0]);
+    assert!(!arm.values.contains_key(&key));
+    let least = arm.until[&key].at_least.unwrap();
+    assert!((least - 500.0 / 3.0).abs() < 1e-9);
+    assert_eq!(arm.until[&key].beyond().as_deref(), Some("> 166.7 (2/3)"));
+    assert!(summary.answers.is_empty(), "one policy, one point");
+}
+
+#[test]
+fn shards_with_different_seeds_are_not_ranked() {
+    let one = |seed| run(("one", seed, 0), (300.0, 1, "rounds"), Some((100.0, 1)));
+    let other = |seed| run(("other", seed, 0), (300.0, 1, "rounds"), Some((90.0, 1)));
+    let summary = of(vec![one(1), one(3), other(2), other(4)]);
+    let answer = &summary.answers[0];
+    assert!(!answer.ranked && answer.remedy.is_empty());
+    assert_eq!(answer.reason.as_deref(), Some("they have runs of different seeds"));
+}
+
+/// Two policies in three worlds: which one is best turns with the world, and worlds are not chosen.
+#[test]
+fn policies_are_asked_for_in_each_world() {
+    let at = |time: f64| [Some(time), Some(time + 1.0), Some(time + 2.0)];
+    let all = [
+        runs("a", 0, &at(10.0), (99.0, "rounds")),
+        runs("b", 0, &at(20.0), (99.0, "rounds")),
+        runs("a", 1, &at(10.0), (99.0, "rounds")),
+        runs("b", 1, &at(15.0), (99.0, "rounds")),
+        runs("a", 2, &at(30.0), (99.0, "rounds")),
+        runs("b", 2, &at(15.0), (99.0, "rounds")),
+    ]
+    .concat();
+    let path = "population.latency.compute.exponential.mean";
+    let summary = summary_of(&[(path, "1 s"), (path, "2 s"), (path, "3 s")], None, all.clone());
+    let best: Vec<_> =
+        summary.answers.iter().map(|answer| (answer.question, answer.point, answer.best.clone())).collect();
+    let policy = |point, name: &str| (Question::Policy, Some(point), label(name));
+    assert_eq!(best, [policy(0, "a"), policy(1, "a"), policy(2, "b")]);
+    assert_eq!(summary.answers[0].others[0].ratio, Some(21.0 / 11.0));
+    let told = told(&summary);
+    assert_eq!(told[0], "the best policy is not the same at all points: a at mean = 1 s; mean = 2 s. b at mean = 3 s");
+    assert!(
+        told[1].starts_with("best at mean = 1 s: a (11 ± 2.484 s); b is told apart (+10 s, 1.91 times);"),
+        "{}",
+        told[1]
+    );
+    // Settings of both policies are asked for as well, where the points are a choice.
+    let path = "protocol.deadline.deadline";
+    let summary = summary_of(&[(path, "1 s"), (path, "2 s"), (path, "3 s")], None, all);
+    let settings: Vec<_> =
+        summary.answers[3..].iter().map(|answer| (answer.policy.as_deref(), answer.best.clone())).collect();
+    assert_eq!(settings, [(Some("a"), Some(Name::Point(0))), (Some("b"), Some(Name::Point(1)))]);
+    assert_eq!(summary.answers[3].edge, Some("least"));
+    assert_eq!(summary.answers[3].equal, [Name::Point(1)]);
+    assert_eq!(summary.answers[4].edge, None);
+}
+
+#[test]
+fn answers_are_written_as_they_are_told() {
+    let at = |time: f64| [Some(time), Some(time + 1.0), Some(time + 2.0)];
+    let all = [runs("a", 0, &at(10.0), (99.0, "rounds")), runs("b", 0, &at(20.0), (99.0, "rounds"))].concat();
+    let written: Value = serde_json::to_value(of(all)).unwrap();
+    let answer = &written["answers"][0];
+    let expected = json!({
+        "question": "policy", "point": null, "by": "time_to.test_loss <= 0.3", "ranked": true, "reason": null,
+        "remedy": [], "best": "a", "equal": [],
+        "others": [{ "name": "b", "difference": 10.0, "ci95": [10.0, 10.0], "ratio": 21.0 / 11.0 }]
+    });
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(&answer[key], value, "{key}");
+    }
+}
+
+/// Differences −1, 0 and 1000 times 0.001 around 0: thousands of seeds would tell them, which nobody runs.
+#[test]
+fn tiny_differences_are_bounded() {
+    let one = runs("one", 0, &[Some(10.0), Some(20.0), Some(30.0), Some(40.0)], (99.0, "rounds"));
+    let other = runs("other", 0, &[Some(11.0), Some(19.0), Some(31.0), Some(39.1)], (99.0, "rounds"));
+    let summary = of([one, other].concat());
+    let told = told(&summary);
+    let last = told.last().unwrap();
+    assert!(last.starts_with("other and one: no difference larger than 1.") && last.contains(" s at 95 %"), "{told:?}");
+}
