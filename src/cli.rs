@@ -3,6 +3,7 @@
 mod catalogue;
 mod cpu;
 mod diff;
+mod examples;
 mod export;
 mod interruption;
 mod new;
@@ -12,7 +13,7 @@ mod run;
 mod validate;
 mod verify;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use fedgenie::error::Error;
 use fedgenie::experiment::Threads;
 use fedgenie::experiment::stored::Notice;
@@ -60,6 +61,16 @@ enum Command {
     },
     /// Prints the JSON schema of scenario files.
     Schema,
+    /// Lists the scenarios in this program, or writes one into the current folder.
+    Examples {
+        /// For example quickstart or studies/deadline; all are listed without it.
+        name: Option<String>,
+    },
+    /// Prints what a shell needs to complete commands and options.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
     /// Writes a commented scenario to start from.
     New {
         /// The file to write; it must not exist.
@@ -80,7 +91,7 @@ struct RunArguments {
     /// Runs seeds 1 to N instead of the scenario's.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seeds: Option<String>,
-    /// Overrides a value of the scenario; may be repeated.
+    /// Overrides a value of the scenario, or with nothing after = takes it away; may be repeated.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// Compares the policies with this one instead of the scenario's reference.
@@ -284,6 +295,13 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
         Command::Schema => {
             print(&format!("{:#}\n", fedgenie::scenario::schema::schema()))?;
             Ok(0)
+        }
+        Command::Examples { name } => examples::examples(name.as_deref()),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "fedgenie", &mut script);
+            let written = std::io::stdout().lock().write_all(&script);
+            written.err().and_then(printed).map_or(Ok(0), Err)
         }
         Command::New { file, learning } => new::new(&file, learning),
     }

@@ -14,6 +14,16 @@ const TEMPLATE: &str = include_str!("new.toml");
 const LEARNING: &str = include_str!("learning.toml");
 
 pub fn new(file: &Path, learning: bool) -> Result<u8, Error> {
+    write_new(file, if learning { LEARNING } else { TEMPLATE })?;
+    print(&format!("wrote {0}; `fedgenie run {0}` runs it\n", text::path(file)))?;
+    Ok(0)
+}
+
+/// Writes a file that is not there yet.
+///
+/// # Errors
+/// If it is there, or cannot be written.
+pub fn write_new(file: &Path, contents: &str) -> Result<(), Error> {
     let failed = |source| Error::Write { path: file.to_owned(), source };
     let opened = OpenOptions::new().write(true).create_new(true).open(file);
     let mut written = opened.map_err(|source| match source.kind() {
@@ -23,7 +33,5 @@ pub fn new(file: &Path, learning: bool) -> Result<u8, Error> {
         }
         _ => failed(source),
     })?;
-    written.write_all(if learning { LEARNING } else { TEMPLATE }.as_bytes()).map_err(failed)?;
-    print(&format!("wrote {0}; `fedgenie run {0}` runs it\n", text::path(file)))?;
-    Ok(0)
+    written.write_all(contents.as_bytes()).map_err(failed)
 }

@@ -25,6 +25,7 @@ mod dmrl;
 mod documented;
 mod dropouts;
 mod errors;
+mod examples;
 mod explained;
 mod export;
 mod falsified;

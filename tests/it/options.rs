@@ -76,6 +76,8 @@ fn words_of(command: &str) -> &'static [&'static str] {
         "list" => &["list", "law"],
         "describe" => &["describe", "law/constant"],
         "schema" => &["schema"],
+        "examples" => &["examples"],
+        "completions" => &["completions", "bash"],
         "new" => &["new", "mine.toml"],
         other => panic!("say here what {other} is given"),
     }

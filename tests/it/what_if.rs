@@ -52,7 +52,7 @@ fn assert_close(found: f64, expected: f64) {
 fn points_are_compared_with_the_reference_and_their_neighbours() {
     let place = Workplace::with(&format!("{}{CONSTANT}", changed(PLAIN, "seeds = 1", "seeds = 3")));
     let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
-    let expected = "\nbest: 1000 ms (36 s); both others are told apart, 2 s is next (+12 s); by virtual time of the run, 3 seeds\n";
+    let expected = "\nbest: 1000 ms (36 s); both others are told apart, 2 s is next (+12 s, 1.33 times); by virtual time of the run, 3 seeds\n";
     assert!(answer.stdout.contains(expected), "{answer:?}");
     let answer = place.fedgenie(&["report", "out"]);
     assert!(answer.stdout.ends_with(expected), "{answer:?}");

@@ -7,6 +7,7 @@
 //! *Threads.* As many runs are under way as there are threads. As soon as fewer runs are left than threads, the runs
 //! that remain spread the training of their clients over all threads; before that, each run stays on its own.
 
+pub mod answer;
 pub mod answers;
 pub mod artefacts;
 mod asked;
@@ -279,7 +280,10 @@ impl Experiment {
         });
         let incomplete = incomplete.collect();
         let (reference, aim) = (sections.report.reference.as_deref(), sections.report.aim.as_deref());
-        Summary { incomplete, ..Summary::new(named, (&points, sweep), (&labels, reference, aim), runs) }
+        Summary {
+            incomplete,
+            ..Summary::new(named, (&points, sweep), (&labels, reference, aim), runs, answers::answers)
+        }
     }
 
     /// BLAKE3 of every file that population and task read, by its name as far as it is below the folder of data sets or

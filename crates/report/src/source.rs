@@ -1,6 +1,7 @@
 //! Results of an experiment, from its folder or straight from its runs.
 
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::answers::answers;
 use fedgenie_experiment::experiment::stored::{Changed, Notice, Reader, RunState, Status, Stored, name_of, of_runs};
 use fedgenie_experiment::experiment::{Experiment, Incomplete, Summary, build, warnings};
 use fedgenie_experiment::scenario::report::check_reference;
@@ -106,7 +107,8 @@ impl Results {
         let asked = |key: &str| table.get("report").and_then(|report| report.get(key)?.as_str());
         let sweep = Sweep::of(&table, &settings);
         let named = (scenario_name.as_str(), text("title"));
-        let summary = Summary::new(named, (&points, sweep), (&manifest.arms, asked("reference"), asked("aim")), runs);
+        let summary =
+            Summary::new(named, (&points, sweep), (&manifest.arms, asked("reference"), asked("aim")), runs, answers);
         let incomplete = states.iter().filter_map(Incomplete::of).collect();
         let mut warnings: Vec<String> = notices.into_iter().map(|Notice { text, .. }| text).collect();
         if summary.runs.iter().any(|run| run.metrics.selections.windows.is_empty()) {

@@ -2,9 +2,9 @@
 //!
 //! # Definition
 //! Of several policies an experiment asks which one: at each point of a sweep anew, for a point may be a world in which
-//! another is best. Of one policy it asks which point of the sweep. Where several policies are compared over points that
-//! set none of the world's sections, which point is asked for each of them as well. Each question is asked in the main
-//! quantity ([`Aim::of`]), and policies' also in the first measured regret.
+//! another is best. Of one policy it asks which point of the sweep. Where several policies are compared over points
+//! that set none of the world's sections, which point is asked for each of them as well. Each question is asked in the
+//! main quantity ([`Aim::of`]), and policies' also in the first measured regret.
 //!
 //! An answer ranks only what can be compared: candidates that are fairly watched ([`until`](super::until)) and of which
 //! one has the seeds of all. Otherwise it says why not, and the settings under which they could be.
@@ -16,104 +16,11 @@ mod sentences;
 
 pub use sentences::sentences;
 
-use super::compared::{Aim, Unranked, is_same, is_told_apart, rank, seeds_needed};
+use super::answer::{Answer, Name, Other, Partial, Question};
+use super::compared::{Aim, Unranked, is_told_apart, rank, seeds_needed};
 use super::sample::Sample;
-use super::until::is_until;
 use super::{INTERVAL_SEEDS, RunSummary, Summary};
 use fedgenie_core::math::statistics::Estimate;
-use serde::Serialize;
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Question {
-    /// Which policy.
-    Policy,
-    /// Which point of the sweep.
-    Setting,
-}
-
-/// A candidate: the label of a policy, or the index of a point.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Name {
-    /// A policy.
-    Label(String),
-    /// A point.
-    Point(usize),
-}
-
-/// A candidate beside the best.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Other {
-    /// Which.
-    pub name: Name,
-    /// Its value minus the best's.
-    pub difference: f64,
-    /// The 95 % interval of the difference; `None` for a single seed.
-    pub ci95: Option<[f64; 2]>,
-    /// Its value divided by the best's; `None` unless both are above 0.
-    pub ratio: Option<f64>,
-    /// About how many seeds would tell the two apart, where they are not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seeds_needed: Option<u64>,
-    #[serde(skip)]
-    found: Estimate,
-}
-
-/// A candidate without a full set of values.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Partial {
-    /// Which.
-    pub name: Name,
-    /// Its runs that arrive, or have the quantity.
-    pub arrived: usize,
-    /// Its runs.
-    pub runs: usize,
-}
-
-/// An answer to one question.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Answer {
-    /// What is asked for.
-    pub question: Question,
-    /// The point at which policies are compared; `None` without a sweep, and for settings.
-    pub point: Option<usize>,
-    /// The policy whose settings are compared; `None` for policies.
-    pub policy: Option<String>,
-    /// The quantity: a key of `values`.
-    pub by: String,
-    /// The quantity in words.
-    pub quantity: String,
-    /// Its unit, empty for a pure number.
-    pub unit: &'static str,
-    /// Whether candidates are ranked.
-    pub ranked: bool,
-    /// Why they are not.
-    pub reason: Option<String>,
-    /// Settings for `--set` under which they could be.
-    pub remedy: Vec<String>,
-    /// The best.
-    pub best: Option<Name>,
-    /// Its mean over seeds.
-    pub value: Option<Estimate>,
-    /// The end of the shortest watch of a run without arrival, with which such runs count.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub horizon: Option<f64>,
-    /// Whether the best setting is the `least` or the `most` that was tried.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub edge: Option<&'static str>,
-    /// Candidates that are not told apart from the best.
-    pub equal: Vec<Name>,
-    /// All others with as many seeds, the nearest first.
-    pub others: Vec<Other>,
-    /// Candidates of which not all runs arrive, or have the quantity.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub partial: Vec<Partial>,
-    /// Policies that see the truth, which are no candidates in a regret, and their means.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sees_truth: Vec<(String, Option<Estimate>)>,
-}
 
 /// Candidates of one question.
 struct Field {
@@ -198,11 +105,39 @@ pub fn questions(summary: &Summary) -> Vec<Aim> {
 
 /// The answers of an experiment, those to its first question first; empty if there is nothing to compare.
 pub fn answers(summary: &Summary) -> Vec<Answer> {
-    let of = |aim: &Aim| {
-        let answer = |field: Field| answer(summary, aim, &field);
-        fields(summary, aim).into_iter().filter_map(answer).collect::<Vec<Answer>>()
+    let questions = questions(summary);
+    let mut all = Vec::new();
+    for (place, aim) in questions.iter().enumerate() {
+        for found in fields(summary, aim).iter().filter_map(|field| answer(summary, aim, field)) {
+            let among = Some(&found).filter(|_| place == 0).and_then(|found| among_equals(summary, found));
+            all.push(found);
+            all.extend(among);
+        }
+    }
+    all
+}
+
+/// Of candidates that are not told apart in the main quantity, the one that is better in another: the faster where a
+/// metric was compared, the one with the better metric where a time was. `None` if that tells nobody apart.
+fn among_equals(summary: &Summary, first: &Answer) -> Option<Answer> {
+    let best = first.best.as_ref().filter(|_| !first.equal.is_empty())?;
+    let is_other = |aim: &&Aim| match first.by.split('.').next() {
+        Some("time_to") => aim.key.starts_with("final."),
+        Some("final") => aim.key == "virtual_time_s",
+        _ => false,
     };
-    questions(summary).iter().flat_map(of).collect()
+    let is_there = |aim: &&Aim| summary.arms.iter().any(|arm| arm.values.contains_key(&aim.key));
+    let all = Aim::all(summary);
+    let aim = all.iter().filter(is_other).find(is_there)?;
+    let is_same =
+        |field: &Field| (field.question, field.point, &field.policy) == (first.question, first.point, &first.policy);
+    let mut field = fields(summary, aim).into_iter().find(is_same)?;
+    let is_equal = |name: &Name| name == best || first.equal.contains(name);
+    let kept = std::mem::take(&mut field.names).into_iter().zip(std::mem::take(&mut field.candidates));
+    (field.names, field.candidates) = kept.filter(|(name, _)| is_equal(name)).unzip();
+    let found = answer(summary, aim, &field)?;
+    let tells = found.others.iter().any(|other| is_told_apart(&other.found));
+    tells.then(|| Answer { among: Some(first.by.clone()), edge: None, ..found })
 }
 
 /// The answers of an experiment in sentences for people.
@@ -218,6 +153,7 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field) -> Option<Answer> {
         question: field.question,
         point: field.point,
         policy: field.policy.clone(),
+        among: None,
         by: aim.key.clone(),
         quantity: aim.words.clone(),
         unit: aim.unit,
@@ -279,10 +215,12 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field) -> Option<Answer> {
     Some(answer)
 }
 
-/// Whether the best setting lies at an end of the one range that was swept: better ones may lie beyond it.
+/// Whether the best setting lies at an end of the one range that was swept: better ones may lie beyond it. A world is
+/// no setting.
 fn edge(summary: &Summary, field: &Field, best: usize) -> Option<&'static str> {
     let [axis] = &summary.sweep.axes[..] else { return None };
-    let (numbers, _) = axis.numbers.as_ref().filter(|_| field.question == Question::Setting)?;
+    let is_setting = field.question == Question::Setting && !is_of_worlds(summary);
+    let (numbers, _) = axis.numbers.as_ref().filter(|_| is_setting)?;
     let place = *axis.places.get(best)?;
     if numbers.len() < 3 {
         None
@@ -292,18 +230,6 @@ fn edge(summary: &Summary, field: &Field, best: usize) -> Option<&'static str> {
         Some("most")
     } else {
         None
-    }
-}
-
-impl Answer {
-    /// Whether the quantity is spending until a target.
-    fn is_until(&self) -> bool {
-        is_until(&self.by)
-    }
-
-    /// The others of which every pair is alike.
-    fn same(&self) -> impl Iterator<Item = &Other> {
-        self.others.iter().filter(|other| is_same(&other.found))
     }
 }
 

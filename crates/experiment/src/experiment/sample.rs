@@ -8,8 +8,8 @@
 //! | share of runs that reach a target | share with Wilson's interval | Newcombe's interval of pairs |
 //! | any other | mean with Student's interval | the same of pairs |
 //!
-//! Samples that are compared have one [`FollowUp`]; where that is not fair, they have no difference, and each of them its
-//! own estimate, if its own watch is fair. As independent samples, times until a target have Welch's interval from
+//! Samples that are compared have one [`FollowUp`]; where that is not fair, they have no difference, and each of them
+//! its own estimate, if its own watch is fair. As independent samples, times until a target have Welch's interval from
 //! the earliest possible times of one and the latest of the other.
 
 use super::estimates::{difference_of, estimate_of};
@@ -18,7 +18,7 @@ use super::until::{self, BySeed, FollowUp};
 use super::{ROUNDING, RunSummary};
 use fedgenie_core::math::statistics::survival::{self, Arrival};
 use fedgenie_core::math::statistics::{Estimate, independent_difference};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One of [`RunSummary::numbers`], or spending until a target, by seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,8 @@ pub struct Sample {
     key: String,
     /// Numbers that are not spending until a target are exact arrivals.
     values: BTreeMap<u64, Arrival>,
+    /// Seeds whose run ended by the limit of the quantity.
+    at_limit: BTreeSet<u64>,
     has_medians: bool,
 }
 
@@ -35,14 +37,16 @@ impl Sample {
         let number = |run: &RunSummary| run.numbers().get(key).copied().map(Arrival::at);
         let value = |run: &RunSummary| if until::is_until(key) { run.arrival(key) } else { number(run) };
         let values = runs.iter().filter_map(|(&seed, run)| Some((seed, value(run)?))).collect();
+        let is_at_limit = |run: &RunSummary| run.followed(key).is_some_and(|(_, is_at_limit)| is_at_limit);
+        let at_limit = runs.iter().filter(|(_, run)| is_at_limit(run)).map(|(&seed, _)| seed).collect();
         let has_medians = heavy::is_time(key) && heavy::are_heavy(runs.values().copied());
-        Self { key: key.to_owned(), values, has_medians }
+        Self { key: key.to_owned(), values, at_limit, has_medians }
     }
 
     /// A sample of exact numbers.
     pub fn of_numbers(key: &str, values: impl IntoIterator<Item = (u64, f64)>) -> Self {
         let values = values.into_iter().map(|(seed, value)| (seed, Arrival::at(value))).collect();
-        Self { key: key.to_owned(), values, has_medians: false }
+        Self { key: key.to_owned(), values, at_limit: BTreeSet::new(), has_medians: false }
     }
 
     /// The same, with a median where samples beside it have one.
@@ -88,8 +92,10 @@ impl Sample {
     }
 
     /// The common watch of samples that are compared.
-    pub fn follow_up<'a>(samples: impl IntoIterator<Item = &'a Self, IntoIter: Clone>) -> FollowUp {
-        FollowUp::of(samples.into_iter().flat_map(|sample| sample.values.values()))
+    pub fn follow_up<'a>(samples: impl IntoIterator<Item = &'a Self>) -> FollowUp {
+        let of =
+            |sample: &'a Self| sample.values.iter().map(|(seed, &arrival)| (arrival, sample.at_limit.contains(seed)));
+        FollowUp::of(samples.into_iter().flat_map(of))
     }
 
     /// The horizon of this sample among those of a follow_up.
@@ -97,7 +103,8 @@ impl Sample {
         follow_up.horizon_of(Self::follow_up([self]))
     }
 
-    /// The estimate; `None` without values, and for spending until a target if no run arrives, or the watch is not fair.
+    /// The estimate; `None` without values, and for spending until a target if no run arrives, or the watch is not
+    /// fair.
     pub fn estimate(&self, follow_up: FollowUp) -> Option<Estimate> {
         let horizon = self.horizon(follow_up)?;
         if self.has_medians && self.arrives_by(horizon) {
@@ -182,7 +189,7 @@ mod tests {
     fn until(values: &[(f64, f64, bool)]) -> Sample {
         let arrival = |&(since, time, has_arrived): &(f64, f64, bool)| Arrival { time, since, has_arrived };
         let values = (1..).zip(values.iter().map(arrival)).collect();
-        Sample { key: "time_to.x".to_owned(), values, has_medians: false }
+        Sample { key: "time_to.x".to_owned(), values, at_limit: BTreeSet::new(), has_medians: false }
     }
 
     /// 1, 1 and 30: mean 32/3, s = 16.743, half-width 41.59; a time is at least 0.
@@ -199,7 +206,10 @@ mod tests {
         let one = until(&[(10.0, 10.0, true), (20.0, 20.0, true), (50.0, 50.0, false)]);
         let other = until(&[(8.0, 8.0, true), (16.0, 16.0, true), (24.0, 24.0, true)]);
         let follow_up = Sample::follow_up([&one, &other]);
-        assert_eq!((follow_up, one.arrived(), other.arrived()), (FollowUp { horizon: 50.0, latest: 24.0 }, 2, 3));
+        assert_eq!(
+            (follow_up, one.arrived(), other.arrived()),
+            (FollowUp { horizon: 50.0, cut_short: 50.0, latest: 24.0 }, 2, 3)
+        );
         assert!((one.estimate(follow_up).unwrap().mean - 80.0 / 3.0).abs() < 1e-12);
         let [paired, independent] = [one.minus(&other, follow_up), one.minus_independent(&other, follow_up)];
         assert!([paired, independent].iter().all(|found| (found.unwrap().mean - 32.0 / 3.0).abs() < 1e-12));

@@ -6,7 +6,7 @@ mod read;
 pub use points::PointComparison;
 pub(super) use read::read_metrics;
 
-use super::answers::{self, Answer};
+use super::answer::Answer;
 use super::asked::Asked;
 use super::ended::Ended;
 use super::estimates::{FollowUps, differences, estimates, median_differences, medians_of, untils};
@@ -417,11 +417,13 @@ pub struct Summary {
 impl Summary {
     /// Summarises runs; `labels` gives the order of policies, which are compared with the one called `reference`, or
     /// with the first without it, in the quantity `aim`, if one is named. Runs without results are added elsewhere.
+    /// `ask` is [`answers`](super::answers::answers).
     pub fn new(
         (scenario, title): (&str, Option<&str>),
         (points, sweep): (&[Point], Sweep),
         (labels, reference, aim): (&[String], Option<&str>, Option<&str>),
         runs: Vec<RunSummary>,
+        ask: fn(&Self) -> Vec<Answer>,
     ) -> Self {
         let reference = reference.and_then(|name| labels.iter().find(|label| *label == name)).or(labels.first());
         let of = |label: &str, point: usize| -> BySeed<'_> {
@@ -475,6 +477,6 @@ impl Summary {
         let (scenario, title) = (scenario.to_owned(), title.map(str::to_owned));
         let (aim, answers, incomplete) = (aim.map(str::to_owned), Vec::new(), Vec::new());
         let summary = Self { scenario, title, points, aim, answers, runs, incomplete, arms, compared, sweep };
-        Self { answers: answers::answers(&summary), ..summary }
+        Self { answers: ask(&summary), ..summary }
     }
 }

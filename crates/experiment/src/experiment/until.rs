@@ -4,17 +4,17 @@
 //! it is known to need more than its spending at its end. `fedgenie_core::math::statistics::survival` has the
 //! estimators.
 //!
-//! # Fair follow_ups
-//! The *horizon* of runs is the earliest end of one that does not arrive: up to it every run is known. Runs are *fairly
-//! watched* if none arrives after the horizon. Then nothing is lost by it, all of them have it in common, and differences
-//! of means are means of differences. A policy that is quick about its rounds ends its watch early, when these are
-//! used up; to count the others up to there alone would tell who was watched, not who arrives. Runs that are not
-//! fairly watched are therefore not compared: those of one policy have a mean if they are fairly watched by themselves,
-//! and else the least mean that they can have.
+//! # Fair watches
+//! The *horizon* of runs is the earliest end of one that does not arrive: up to it every run is known, and differences
+//! of means are means of differences. A policy that is quick about its rounds ends its watch early, when these are used
+//! up; to count the others up to there alone would tell who was watched, not who arrives. So runs are *fairly watched*
+//! if those that end without arriving before others arrive were meant to be watched no longer: they ended by the limit
+//! of the very quantity, virtual time for times. Runs that are not fairly watched are not compared: those of one policy
+//! have a mean if they are fairly watched by themselves, and else the least mean that they can have.
 
 use super::summary::RunSummary;
 use super::watch::CONVERGENCE;
-use super::{Reached, number};
+use super::{Ended, Reached, number};
 use fedgenie_core::math::statistics::survival::{self, Arrival};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -27,23 +27,37 @@ const SPENT: [&str; 5] = ["time_to", "rounds_to", "bytes_to", "compute_to", "pro
 pub struct FollowUp {
     /// The earliest end of a run that does not arrive; infinite if all arrive.
     pub horizon: f64,
+    /// The same of runs that ended by another limit than that of the quantity.
+    pub cut_short: f64,
     /// The latest arrival; 0 if no run arrives.
     pub latest: f64,
 }
 
+/// What is known of a run, and whether it ended by the limit of the quantity.
+pub type Followed = (Arrival, bool);
+
 impl FollowUp {
     /// The watch of quantities that are no spending until a target.
-    pub const ENDLESS: Self = Self { horizon: f64::INFINITY, latest: 0.0 };
+    pub const ENDLESS: Self = Self { horizon: f64::INFINITY, cut_short: f64::INFINITY, latest: 0.0 };
 
     /// The watch of these runs.
-    pub fn of<'a>(arrivals: impl Iterator<Item = &'a Arrival> + Clone) -> Self {
-        let latest = arrivals.clone().filter(|arrival| arrival.has_arrived).map(|arrival| arrival.time);
-        Self { horizon: survival::horizon(arrivals), latest: latest.fold(0.0, f64::max) }
+    pub fn of(runs: impl IntoIterator<Item = Followed>) -> Self {
+        let mut found = Self::ENDLESS;
+        for (Arrival { time, has_arrived, .. }, is_at_limit) in runs {
+            match has_arrived {
+                true => found.latest = found.latest.max(time),
+                false => found.horizon = found.horizon.min(time),
+            }
+            if !has_arrived && !is_at_limit {
+                found.cut_short = found.cut_short.min(time);
+            }
+        }
+        found
     }
 
-    /// Whether no run arrives after the horizon.
+    /// Whether no run arrives after the end of one that was cut short.
     pub fn is_fair(self) -> bool {
-        self.latest <= self.horizon
+        self.latest <= self.cut_short
     }
 
     /// Up to its horizon alone, whatever comes after it.
@@ -52,8 +66,8 @@ impl FollowUp {
         Self { latest: 0.0, ..self }
     }
 
-    /// The horizon of some of these runs, whose own watch is `own`: that of all, or, where these are not fairly watched,
-    /// their own; `None` if that is not fair either.
+    /// The horizon of some of these runs, whose own watch is `own`: that of all, or, where these are not fairly
+    /// watched, their own; `None` if that is not fair either.
     pub fn horizon_of(self, own: Self) -> Option<f64> {
         [self, own].into_iter().find(|follow_up| follow_up.is_fair()).map(|follow_up| follow_up.horizon)
     }
@@ -72,7 +86,8 @@ pub struct Until {
     /// The largest spending that counts; `None` if all compared runs arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub horizon: Option<f64>,
-    /// Where the runs are not fairly watched, the least mean that they can have: that of arrivals and ends of follow_ups.
+    /// Where the runs are not fairly watched, the least mean that they can have: that of arrivals and ends of
+    /// follow_ups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
     /// The median over runs, of Kaplan and Meier's curve; `None` where fewer than half of them are known to arrive.
@@ -121,6 +136,17 @@ impl RunSummary {
         Some(if reached.round.is_some() { reached.arrival(what)? } else { at_end })
     }
 
+    /// The same, and whether the run ended by the limit of the quantity.
+    pub fn followed(&self, name: &str) -> Option<Followed> {
+        let limit = match parts(name)?.0 {
+            "time_to" => Some(Ended::VirtualTime),
+            "rounds_to" => Some(Ended::Rounds),
+            "bytes_to" => Some(Ended::Traffic),
+            _ => None,
+        };
+        Some((self.arrival(name)?, limit.is_some() && self.ended == limit))
+    }
+
     /// Its spending at the end.
     fn spent(&self, what: &str) -> f64 {
         match what {
@@ -157,14 +183,13 @@ fn arrivals(name: &str, runs: &BySeed<'_>) -> Vec<Arrival> {
 
 /// The watch of runs that are shown side by side.
 pub fn follow_up<'a>(name: &str, runs: impl IntoIterator<Item = &'a RunSummary>) -> FollowUp {
-    let found: Vec<Arrival> = runs.into_iter().filter_map(|run| run.arrival(name)).collect();
-    FollowUp::of(found.iter())
+    FollowUp::of(runs.into_iter().filter_map(|run| run.followed(name)))
 }
 
 /// The number of arrivals, and the median time; `None` if no run has such a target.
 pub fn until(name: &str, runs: &BySeed<'_>, follow_up: FollowUp) -> Option<Until> {
     let all = arrivals(name, runs);
-    let horizon = follow_up.horizon_of(FollowUp::of(all.iter()));
+    let horizon = follow_up.horizon_of(self::follow_up(name, runs.values().copied()));
     let arrived: Vec<&Arrival> = all.iter().filter(|arrival| arrival.has_arrived).collect();
     let sum = || all.iter().fold(0.0, |sum, arrival| sum + arrival.time);
     let distances = arrived.iter().map(|arrival| arrival.time - arrival.since);

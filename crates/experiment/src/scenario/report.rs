@@ -15,7 +15,8 @@ pub struct ReportConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     /// The quantity by which policies or settings are ranked: a key of `values` in `summary.json`, such as
-    /// `"time_to.test_auc >= 0.82"`. Without it the time to the hardest target that is often reached, or else the metric.
+    /// `"time_to.test_auc >= 0.82"`. Without it the time to the hardest target that is often reached, or else the
+    /// metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<String>,
 }

@@ -8,9 +8,11 @@ use fedgenie_core::math::float::ceil;
 /// Why the runs cannot be compared in spending until a target, and settings for `--set` that watch all of them equally
 /// long: the end that belongs to the quantity alone, as late as the latest of these runs had it.
 pub(super) fn of_unfair(aim: &Aim, follow_up: FollowUp, runs: &[&RunSummary]) -> (Option<String>, Vec<String>) {
-    let arrival = |run: &RunSummary| run.arrival(&aim.key);
     let is_short = |run: &&&RunSummary| {
-        arrival(run).is_some_and(|arrival| !arrival.has_arrived && arrival.time < follow_up.latest)
+        let followed = run.followed(&aim.key);
+        followed.is_some_and(|(arrival, is_at_limit)| {
+            !arrival.has_arrived && !is_at_limit && arrival.time < follow_up.latest
+        })
     };
     let short: Vec<&&RunSummary> = runs.iter().filter(is_short).collect();
     let unit = if aim.unit.is_empty() { String::new() } else { format!(" {}", aim.unit) };
@@ -24,7 +26,7 @@ pub(super) fn of_unfair(aim: &Aim, follow_up: FollowUp, runs: &[&RunSummary]) ->
     let reason = format!(
         "{count} of {} ended without arriving, the first at {}{unit}, before others arrived, the last at {}{unit}",
         policies.join(", "),
-        number(follow_up.horizon),
+        number(follow_up.cut_short),
         number(follow_up.latest)
     );
     let (ends, set) = match aim.key.split('.').next() {

@@ -1,11 +1,12 @@
 //! Answers in sentences for people.
 
-use super::super::compared::is_told_apart;
+use super::super::answer::{Answer, Name, Other, Partial, Question};
+use super::super::compared::{is_same, is_told_apart};
+use super::super::until::is_until;
 use super::super::{INTERVAL_SEEDS, number, show};
-use super::{Answer, Name, Other, Question};
 use crate::scenario::points;
 use fedgenie_core::math::statistics::Estimate;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most candidates that a sentence names, and the most sentences of a kind.
 const MOST_NAMED: usize = 4;
@@ -15,7 +16,9 @@ const MOST_SEEDS: u64 = 1000;
 
 /// The sentences on some answers: what is best, then how many seeds would tell more.
 pub fn sentences(answers: &[Answer], points: &[BTreeMap<String, String>]) -> Vec<String> {
-    let words = Words { names: points::names(points), bare: points::bare_names(points) };
+    let policies: BTreeSet<&String> = answers.iter().filter_map(|answer| answer.policy.as_ref()).collect();
+    let are_several = policies.len() > 1;
+    let words = Words { names: points::names(points), bare: points::bare_names(points), are_several };
     let mut told: Vec<String> = words.turns(answers).into_iter().collect();
     told.extend(answers.iter().map(|answer| words.of(answer)));
     told.extend(answers.iter().flat_map(|answer| words.seeds(answer)));
@@ -25,6 +28,8 @@ pub fn sentences(answers: &[Answer], points: &[BTreeMap<String, String>]) -> Vec
 struct Words {
     names: Vec<String>,
     bare: Vec<String>,
+    /// Whether settings of several policies are compared.
+    are_several: bool,
 }
 
 impl Words {
@@ -39,7 +44,8 @@ impl Words {
     fn place(&self, answer: &Answer) -> String {
         match (answer.point, &answer.policy) {
             (Some(point), _) => format!(" at {}", self.names[point]),
-            (None, Some(policy)) => format!(" for {policy}"),
+            (None, Some(policy)) if self.are_several => format!(" for {policy}"),
+            (None, Some(_)) => String::new(),
             (None, None) => String::new(),
         }
     }
@@ -47,8 +53,10 @@ impl Words {
     /// Whether the best policy is the same at all points.
     fn turns(&self, answers: &[Answer]) -> Option<String> {
         let first = answers.first()?;
-        let at_points: Vec<&Answer> =
-            answers.iter().filter(|answer| answer.point.is_some() && answer.by == first.by).collect();
+        let at_points: Vec<&Answer> = answers
+            .iter()
+            .filter(|answer| answer.point.is_some() && answer.by == first.by && answer.among.is_none())
+            .collect();
         let mut by_best: Vec<(&Name, Vec<&str>)> = Vec::new();
         for answer in at_points.iter().filter(|_| at_points.len() > 1) {
             let (Some(best), Some(point)) = (&answer.best, answer.point) else { continue };
@@ -86,7 +94,8 @@ impl Words {
             let what = if answer.question == Question::Policy { "policies" } else { "settings" };
             return format!("{what}{place} are not ranked by {}: {reason}{arrivals}{remedy}", answer.quantity);
         };
-        let mut parts = vec![format!("best{place}: {} ({})", self.name(best), shown(answer, value))];
+        let among = if answer.among.is_some() { "of these, " } else { "" };
+        let mut parts = vec![format!("{among}best{place}: {} ({})", self.name(best), shown(answer, value))];
         match answer.edge {
             Some("least") => parts.push(format!("{} is the least tried: try less", self.name(best))),
             Some(_) => parts.push(format!("{} is the most tried: try more", self.name(best))),
@@ -116,7 +125,7 @@ impl Words {
             let seeds = if value.n == 1 { "1 seed is" } else { "2 seeds are" };
             return vec![format!("{seeds} too few to tell it from the others")];
         }
-        let same: Vec<&Other> = answer.same().collect();
+        let same: Vec<&Other> = answer.others.iter().filter(|other| is_same(&other.found)).collect();
         let open: Vec<&Other> =
             answer.others.iter().filter(|other| !is_told_apart(&other.found) && !same.contains(other)).collect();
         let apart: Vec<&Other> = answer.others.iter().filter(|other| is_told_apart(&other.found)).collect();
@@ -146,8 +155,8 @@ impl Words {
 
     /// The candidates of which not all runs arrive, or have the quantity; begins with a semicolon.
     fn partial(&self, answer: &Answer) -> Option<String> {
-        let verb = if answer.is_until() { "arrives" } else { "has it" };
-        let one = |partial: &super::Partial| {
+        let verb = if is_until(&answer.by) { "arrives" } else { "has it" };
+        let one = |partial: &Partial| {
             format!("; {} {verb} in {} of {} runs", self.name(&partial.name), partial.arrived, partial.runs)
         };
         let rest = answer.partial.len().saturating_sub(MOST_NAMED);
@@ -162,7 +171,7 @@ impl Words {
 
     /// How many seeds would tell others from the best; a difference that needs too many is bounded instead.
     fn seeds(&self, answer: &Answer) -> Vec<String> {
-        let Some(best) = &answer.best else { return Vec::new() };
+        let Some(best) = answer.best.as_ref().filter(|_| answer.among.is_none()) else { return Vec::new() };
         let by = format!("by {}", answer.quantity);
         let place = self.place(answer);
         let needed = |other: &Other| {

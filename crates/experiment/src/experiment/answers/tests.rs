@@ -1,5 +1,6 @@
 //! Answers of experiments whose truth is known.
 
+use super::super::RunSummary;
 use super::*;
 use crate::scenario::{Point, Sweep};
 use serde_json::{Value, json};
@@ -51,7 +52,7 @@ fn summary_of(points: &[(&str, &str)], aim: Option<&str>, runs: Vec<RunSummary>)
     if points.is_empty() {
         points.push(Point { settings: Vec::new() });
     }
-    Summary::new(("x", None), (&points, sweep), (&labels, None, aim), runs)
+    Summary::new(("x", None), (&points, sweep), (&labels, None, aim), runs, answers)
 }
 
 fn of(runs: Vec<RunSummary>) -> Summary {
@@ -216,4 +217,67 @@ fn tiny_differences_are_bounded() {
     let told = told(&summary);
     let last = told.last().unwrap();
     assert!(last.starts_with("other and one: no difference larger than 1.") && last.contains(" s at 95 %"), "{told:?}");
+}
+
+/// Alike in accuracy, in the same number of rounds: the faster one is told. Alike in time: the more accurate one.
+#[test]
+fn among_equals_the_better_in_another_quantity_is_told() {
+    let of = |arm: &str, seed: u64, time: f64, accuracy: f64, at: Option<(f64, u64)>| {
+        let mut run = run((arm, seed, 0), (time, 1, "rounds"), at);
+        run.measured = serde_json::from_value(
+            json!([{ "name": "test_accuracy", "better": "higher", "range": [0.0, 1.0], "place": "test", "main": true }]),
+        )
+        .unwrap();
+        run.final_metrics = [("test_accuracy".to_owned(), accuracy)].into();
+        run
+    };
+    let slow = [0.80, 0.82, 0.84].map(|accuracy| (900.0, accuracy));
+    let fast = [0.81, 0.81, 0.83].map(|accuracy| (300.0, accuracy));
+    let all = |target: Option<(f64, u64)>| -> Vec<RunSummary> {
+        let one = |arm, values: [(f64, f64); 3]| {
+            (1..)
+                .zip(values)
+                .map(move |(seed, (time, accuracy))| of(arm, seed, time, accuracy, target))
+                .collect::<Vec<_>>()
+        };
+        [one("slow", slow), one("fast", fast)].concat()
+    };
+    let mut without = all(None);
+    without.iter_mut().for_each(|run| run.reached.clear());
+    let summary = self::of(without);
+    let [first, second] = &summary.answers[..] else { panic!("{:?}", summary.answers) };
+    assert_eq!(
+        (first.by.as_str(), &first.best, &first.equal[..]),
+        ("final.test_accuracy", &label("slow"), &[Name::Label("fast".to_owned())][..])
+    );
+    assert_eq!(
+        (second.by.as_str(), &second.best, second.among.as_deref()),
+        ("virtual_time_s", &label("fast"), Some("final.test_accuracy"))
+    );
+    assert_eq!(second.others[0].ratio, Some(3.0));
+    assert!(
+        told(&summary)[1].starts_with("of these, best: fast (300 s); slow is told apart (+600 s, 3.00 times); by"),
+        "{:?}",
+        told(&summary)
+    );
+    // The same time for all, and accuracies 0.5 apart.
+    let mut timed = all(Some((100.0, 1)));
+    timed.iter_mut().filter(|run| run.arm == "fast").for_each(|run| {
+        run.final_metrics.values_mut().for_each(|accuracy| *accuracy -= 0.5);
+    });
+    let summary = self::of(timed);
+    assert_eq!(summary.answers[0].by, format!("time_to.{TARGET}"));
+    assert_eq!((summary.answers[1].by.as_str(), &summary.answers[1].best), ("final.test_accuracy", &label("slow")));
+}
+
+/// Rounds end after the limit of time: who arrives in such a round does so after others have ended, as was meant.
+#[test]
+fn a_common_limit_of_time_is_fair() {
+    let early = |seed| run(("early", seed, 0), (8.2, 1, "virtual_time"), None);
+    let late = |seed| run(("late", seed, 0), (9.6, 1, "virtual_time"), Some((if seed == 1 { 9.6 } else { 4.0 }, 1)));
+    let summary = of((1..=3).flat_map(|seed| [early(seed), late(seed)]).collect());
+    let answer = &summary.answers[0];
+    assert_eq!((answer.ranked, &answer.best, answer.horizon), (true, &label("late"), Some(8.2)));
+    assert!((answer.value.unwrap().mean - (8.2 + 4.0 + 4.0) / 3.0).abs() < 1e-12);
+    assert!(answer.partial.iter().all(|partial| partial.name == Name::Label("early".to_owned())));
 }

@@ -75,7 +75,7 @@ fn means_and_differences_are_over_the_same_seeds() {
     let (mine, theirs) = (by_seed(&mine), by_seed(&theirs));
     let name = names_of("time_to");
     let to = follow_up(&name, mine.values().chain(theirs.values()).copied());
-    assert_eq!(to, FollowUp { horizon: 1000.0, latest: 400.0 });
+    assert_eq!(to, FollowUp { horizon: 1000.0, cut_short: 1000.0, latest: 400.0 });
     let samples = [&mine, &theirs].map(|runs| Sample::of(&name, runs));
     let [one, other] = [0, 1].map(|index| samples[index].estimate(to).unwrap());
     let found = samples[0].minus(&samples[1], to).unwrap();

@@ -1,0 +1,100 @@
+//! An answer of an experiment: what is best, and what is not told apart from it.
+
+use fedgenie_core::math::statistics::Estimate;
+use serde::Serialize;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// Which policy.
+    Policy,
+    /// Which point of the sweep.
+    Setting,
+}
+
+/// A candidate: the label of a policy, or the index of a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Name {
+    /// A policy.
+    Label(String),
+    /// A point.
+    Point(usize),
+}
+
+/// A candidate beside the best.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Other {
+    /// Which.
+    pub name: Name,
+    /// Its value minus the best's.
+    pub difference: f64,
+    /// The 95 % interval of the difference; `None` for a single seed.
+    pub ci95: Option<[f64; 2]>,
+    /// Its value divided by the best's; `None` unless both are above 0.
+    pub ratio: Option<f64>,
+    /// About how many seeds would tell the two apart, where they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds_needed: Option<u64>,
+    /// The difference with the number of pairs.
+    #[serde(skip)]
+    pub found: Estimate,
+}
+
+/// A candidate without a full set of values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Partial {
+    /// Which.
+    pub name: Name,
+    /// Its runs that arrive, or have the quantity.
+    pub arrived: usize,
+    /// Its runs.
+    pub runs: usize,
+}
+
+/// An answer to one question.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// What is asked for.
+    pub question: Question,
+    /// The point at which policies are compared; `None` without a sweep, and for settings.
+    pub point: Option<usize>,
+    /// The policy whose settings are compared; `None` for policies.
+    pub policy: Option<String>,
+    /// Where only candidates that are not told apart in another quantity are compared: that quantity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub among: Option<String>,
+    /// The quantity: a key of `values`.
+    pub by: String,
+    /// The quantity in words.
+    pub quantity: String,
+    /// Its unit, empty for a pure number.
+    pub unit: &'static str,
+    /// Whether candidates are ranked.
+    pub ranked: bool,
+    /// Why they are not.
+    pub reason: Option<String>,
+    /// Settings for `--set` under which they could be.
+    pub remedy: Vec<String>,
+    /// The best.
+    pub best: Option<Name>,
+    /// Its mean over seeds.
+    pub value: Option<Estimate>,
+    /// The end of the shortest watch of a run without arrival, with which such runs count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<f64>,
+    /// Whether the best setting is the `least` or the `most` that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edge: Option<&'static str>,
+    /// Candidates that are not told apart from the best.
+    pub equal: Vec<Name>,
+    /// All others with as many seeds, the nearest first.
+    pub others: Vec<Other>,
+    /// Candidates of which not all runs arrive, or have the quantity.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<Partial>,
+    /// Policies that see the truth, which are no candidates in a regret, and their means.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sees_truth: Vec<(String, Option<Estimate>)>,
+}
