@@ -216,7 +216,7 @@ fn slope_filter(x: [Lanes; 2]) -> [Lanes; 4] {
 
 /// Transforms products back to kernels.
 pub struct KernelGradient<'a> {
-    /// The result of [`Product`](super::product::Product).
+    /// The result of [`Product`].
     pub products: &'a [f32],
     /// Numbers from a position to the next.
     pub stride: usize,

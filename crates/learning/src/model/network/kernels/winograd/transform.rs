@@ -86,7 +86,7 @@ fn output_filter(x: [Lanes; 4]) -> [Lanes; 2] {
     [(x[0] + x[1]) + x[2], (x[1] - x[2]) + x[3]]
 }
 
-/// Transforms kernels, as the left factor of a [`Product`](super::product::Product).
+/// Transforms kernels, as the left factor of a [`Product`].
 pub struct KernelTransform<'a> {
     /// Weights of a convolution, output × channel × row × column.
     pub weights: &'a [f32],
@@ -147,7 +147,7 @@ fn kernel_filter(x: [Lanes; 3]) -> [Lanes; 4] {
     [x[0], half * (ends + x[1]), half * (ends - x[1]), x[2]]
 }
 
-/// Transforms the tiles of a block, as the right factor of a [`Product`](super::product::Product).
+/// Transforms the tiles of a block, as the right factor of a [`Product`].
 pub struct InputTransform<'a> {
     /// The planes of the input.
     pub input: &'a [f32],
@@ -222,7 +222,7 @@ pub(super) fn store_tile(columns: &[[Lanes; 4]; 4], values: &mut [f32], stride: 
 
 /// Transforms products back to outputs.
 pub struct OutputTransform<'a> {
-    /// The result of [`Product`](super::product::Product).
+    /// The result of [`Product`].
     pub products: &'a [f32],
     /// Numbers from a position to the next.
     pub stride: usize,
