@@ -118,7 +118,8 @@ pub fn answers(summary: &Summary) -> Vec<Answer> {
 }
 
 /// Of candidates that are not told apart in the main quantity, the one that is better in another: the faster where a
-/// metric was compared, the one with the better metric where a time was. `None` if that tells nobody apart.
+/// metric was compared, the one with the better metric where a time was. Policies that see the truth are no choice.
+/// `None` if that tells nobody apart.
 fn among_equals(summary: &Summary, first: &Answer) -> Option<Answer> {
     let best = first.best.as_ref().filter(|_| !first.equal.is_empty())?;
     let is_other = |aim: &&Aim| match first.by.split('.').next() {
@@ -132,7 +133,9 @@ fn among_equals(summary: &Summary, first: &Answer) -> Option<Answer> {
     let is_same =
         |field: &Field| (field.question, field.point, &field.policy) == (first.question, first.point, &first.policy);
     let mut field = fields(summary, aim).into_iter().find(is_same)?;
-    let is_equal = |name: &Name| name == best || first.equal.contains(name);
+    let sees = |label: &String| summary.runs.iter().any(|run| run.arm == *label && run.sees_truth == Some(true));
+    let is_choice = |name: &Name| !matches!(name, Name::Label(label) if sees(label));
+    let is_equal = |name: &Name| is_choice(name) && (name == best || first.equal.contains(name));
     let kept = std::mem::take(&mut field.names).into_iter().zip(std::mem::take(&mut field.candidates));
     (field.names, field.candidates) = kept.filter(|(name, _)| is_equal(name)).unzip();
     let found = answer(summary, aim, &field)?;

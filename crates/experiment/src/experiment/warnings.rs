@@ -50,6 +50,11 @@ fn with_commas(count: u64) -> String {
 /// together, and those of all runs of a policy at a point.
 pub fn warnings(summary: &Summary) -> Vec<String> {
     let mut all = Vec::new();
+    let has = |key: &String| summary.arms.iter().any(|arm| arm.values.contains_key(key) || arm.until.contains_key(key));
+    if let Some(key) = summary.aim.as_ref().filter(|key| !has(key)) {
+        let first = summary.answers.first().map_or_else(|| "nothing".to_owned(), |answer| answer.by.clone());
+        all.push(format!("[report] aim = {key:?} is no number of these runs; they are compared by {first}"));
+    }
     let names = points::names(&summary.points);
     for arm in &summary.arms {
         let at = match summary.points.len() {

@@ -281,3 +281,15 @@ fn a_common_limit_of_time_is_fair() {
     assert!((answer.value.unwrap().mean - (8.2 + 4.0 + 4.0) / 3.0).abs() < 1e-12);
     assert!(answer.partial.iter().all(|partial| partial.name == Name::Label("early".to_owned())));
 }
+
+#[test]
+fn an_aim_that_no_run_has_is_said() {
+    let all = || [runs("a", 0, &[Some(1.0)], (9.0, "rounds")), runs("b", 0, &[Some(2.0)], (9.0, "rounds"))].concat();
+    let of = |aim: &str| summary_of(&[], Some(aim), all());
+    let said = super::super::warnings(&of("time_to.nothing"));
+    let expected =
+        "[report] aim = \"time_to.nothing\" is no number of these runs; they are compared by time_to.test_loss <= 0.3";
+    assert_eq!(said[0], expected);
+    let known = of("virtual_time_s");
+    assert_eq!((known.answers[0].by.as_str(), super::super::warnings(&known).len()), ("virtual_time_s", 0));
+}
