@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How the share of runs that reach a target begins.
 const REACHED: &str = "reached.";
 
-/// FollowUps of spending until targets, of runs that are shown side by side.
+/// Watches of spending until targets, of runs that are shown side by side.
 pub(super) struct FollowUps {
     of: BTreeMap<String, FollowUp>,
     /// Whether times have medians.

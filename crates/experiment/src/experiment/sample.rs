@@ -98,7 +98,7 @@ impl Sample {
         FollowUp::of(samples.into_iter().flat_map(of))
     }
 
-    /// The horizon of this sample among those of a follow_up.
+    /// The horizon of this sample among those of a watch.
     fn horizon(&self, follow_up: FollowUp) -> Option<f64> {
         follow_up.horizon_of(Self::follow_up([self]))
     }
@@ -140,7 +140,7 @@ impl Sample {
         self.values.iter().filter_map(pair).collect()
     }
 
-    /// The horizon of this and another sample among those of a follow_up.
+    /// The horizon of this and another sample among those of a watch.
     fn horizon_with(&self, other: &Self, follow_up: FollowUp) -> Option<f64> {
         follow_up.horizon_of(Self::follow_up([self, other]))
     }

@@ -87,7 +87,7 @@ pub struct Until {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub horizon: Option<f64>,
     /// Where the runs are not fairly watched, the least mean that they can have: that of arrivals and ends of
-    /// follow_ups.
+    /// watches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
     /// The median over runs, of Kaplan and Meier's curve; `None` where fewer than half of them are known to arrive.
