@@ -1,8 +1,8 @@
-//! Published traces as users meet them: the list, the converters, the page; and the drawn fleet beside their statistics.
+//! Published traces as users meet them: the list, the converters, the page; the drawn fleet beside their statistics.
 
 use super::support::Workplace;
 use fedgenie::population::trace::flhetbench;
-use fedgenie::population::trace::published::{ALL, convert};
+use fedgenie::population::trace::published::{ALL, Published, convert};
 use flate2::read::MultiGzDecoder;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,9 +21,8 @@ fn the_page_has_every_set() {
     let rows: String = ALL
         .iter()
         .map(|set| {
-            let content = set.content.replace("{ .. }", "…");
-            let (source, files) = (set.source, set.files);
-            format!("| `{}` | {content} | {source} | <{}> | {} | {files} |\n", set.kind, set.address, set.licence)
+            let Published { kind, content, source, address, licence, files, .. } = set;
+            format!("- **`{kind}`**: {content}. {source}. <{address}>; licence: {licence}. Files: {files}.\n")
         })
         .collect();
     assert!(page.contains(&rows), "the page should have these rows:\n{rows}");

@@ -93,7 +93,10 @@ impl Page {
         for line in self.text.lines() {
             match (&mut open, line.strip_prefix("```")) {
                 (None, Some(kind)) => open = Some(Block { kind, body: String::new(), before }),
-                (Some(_), Some(_)) => blocks.extend(open.take()),
+                (Some(_), Some(_)) => {
+                    blocks.extend(open.take());
+                    before = "";
+                }
                 (Some(block), None) => block.body.push_str(&format!("{line}\n")),
                 (None, None) if !line.is_empty() => before = line,
                 (None, None) => {}

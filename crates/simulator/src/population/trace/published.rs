@@ -56,7 +56,7 @@ pub const ALL: &[Published] = &[
     Published {
         kind: "flash",
         is_converted: true,
-        content: "times at which 1,000 phones were locked, charging and on WiFi, over a week",
+        content: "times at which 1,000 phones were locked, charging and on WiFi, for 1 to 10 days",
         source: FLASH_PAPER,
         address: FLASH,
         licence: FLASH_TERMS,

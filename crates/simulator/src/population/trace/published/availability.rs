@@ -5,11 +5,11 @@
 //! observation, and intervals within. Intervals that end before they start are dropped, those that leave the window
 //! are cut, and those that overlap become one; each is counted. Others stay as they are, in the order of their starts.
 //!
-//! FLASH's `state_traces.json` has a log for each phone: lines of a local time and a state. A phone is ready while it is
-//! locked, charging and on WiFi: from the line after which all three hold to the line after which one does not. Intervals
-//! that touch are one, an interval that the log does not end is left out, and times count from 2020-01-02 00:00:00. A phone
-//! with an unknown state, without an interval, or whose log has one time only, is invalid. That is the rule of the
-//! publisher's `timer.py`, and so `flash` makes of the log what `cached_timers.json` has.
+//! FLASH's `state_traces.json` has a log for each phone: lines of a local time and a state. A phone is ready while it
+//! is locked, charging and on WiFi: from the line after which all three hold to the line after which one does not.
+//! Intervals that touch are one, an interval that the log does not end is left out, and times count from 2020-01-02
+//! 00:00:00. A phone with an unknown state, without an interval, or whose log has one time only, is invalid. That is
+//! the rule of the publisher's `timer.py`, and so `flash` makes of the log what `cached_timers.json` has.
 //!
 //! FedScale's behaviour has lists `active` and `inactive` and a `finish_time`: the i-th interval is from `active[i]` to
 //! `inactive[i]`, time is taken modulo `finish_time`.

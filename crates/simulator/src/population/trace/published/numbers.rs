@@ -7,8 +7,8 @@
 //!
 //! FedScale gives a client `computation`, the milliseconds of an inference, and `communication`, a bandwidth. In its
 //! `client_metadata.py` a training step of a sample takes three times the inference, and a transfer takes its kilobits
-//! over the bandwidth; so the samples per second are `1000/(3·computation)` and the bandwidth is in kbit/s. One bandwidth
-//! serves both ways.
+//! over the bandwidth; so the samples per second are `1000/(3·computation)` and the bandwidth is in kbit/s. One
+//! bandwidth serves both ways.
 
 use super::{Converted, Entries, bytes, field, json, notes};
 use fedgenie_learning::data::DataError;
@@ -77,11 +77,12 @@ pub fn mobiperf(files: &[PathBuf]) -> Result<Converted, DataError> {
         };
         for (name, test) in named {
             let rates = test.tcp_speed_results;
-            if rates.is_empty() || rates.iter().any(|rate| *rate <= 0.0) {
+            let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+            if !mean.is_finite() || rates.iter().any(|rate| *rate <= 0.0) {
                 empty += 1;
                 continue;
             }
-            let _ = writeln!(table, "{},{}", field(&name), rates.iter().sum::<f64>() / rates.len() as f64);
+            let _ = writeln!(table, "{},{mean}", field(&name));
         }
     }
     let notes = notes([(empty, "tests without samples, or with one that is not above 0, were dropped")]);
@@ -96,11 +97,12 @@ pub fn fedscale(files: &[PathBuf]) -> Result<Converted, DataError> {
     for path in files {
         let clients: Entries<Capacity> = json(path, "FedScale's client_device_capacity as JSON")?;
         for (name, Capacity { computation, communication }) in clients.0 {
-            if computation <= 0.0 || communication <= 0.0 {
+            let per_second = 1000.0 / (3.0 * computation);
+            if !(per_second > 0.0 && per_second.is_finite() && communication > 0.0) {
                 without += 1;
                 continue;
             }
-            let _ = writeln!(table, "{},{},{communication}", field(&name), 1000.0 / (3.0 * computation));
+            let _ = writeln!(table, "{},{per_second},{communication}", field(&name));
         }
     }
     let notes = notes([(without, "clients whose computation or communication is not above 0 were dropped")]);
