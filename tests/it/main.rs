@@ -21,6 +21,7 @@ mod contracts;
 mod converged;
 mod data_sources;
 mod devices;
+mod dictionary;
 mod dmrl;
 mod documented;
 mod dropouts;

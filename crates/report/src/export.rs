@@ -33,12 +33,14 @@ use super::source::Results;
 use column::{Cell, Column, Kind};
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
+use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::stored::{Reader, Status};
 use fedgenie_experiment::experiment::{ACTIVE_CLUSTERS, REASSIGNMENTS, RunSummary};
 use names::{Names, identifier};
 use package::{PACKAGE_FILE, package};
 use quantities::Metrics;
+pub(super) use quantities::column_name;
 use rounds::{Measured, RoundRow};
 use rows::{OfRun, RunRow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,7 +114,7 @@ fn write_all(export: &Export<'_>, into: &Path, format: ExportFormat) -> Result<(
     ];
     let path = into.join(PACKAGE_FILE);
     let text = format!("{:#}\n", package(export.results, &tables, format));
-    fs::write(&path, text).map_err(|source| Error::Write { path, source })
+    fs::write(&path, text::escaped_json(&text).as_bytes()).map_err(|source| Error::Write { path, source })
 }
 
 /// The results to export, and the columns that depend on them.

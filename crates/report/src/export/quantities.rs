@@ -116,7 +116,7 @@ pub(super) fn columns(keys: BTreeSet<String>, metrics: &Metrics, names: &mut Nam
 }
 
 /// The name of a number's column: that of the final model is `metric_…`.
-fn column_name(key: &str) -> String {
+pub fn column_name(key: &str) -> String {
     let metric = key.strip_prefix("final.").map(|metric| format!("metric.{metric}"));
     identifier(metric.as_deref().unwrap_or(key))
 }
