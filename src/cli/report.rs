@@ -90,6 +90,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
         write_parts(arguments, (&report, &table), (parts, layout), &target(FIGURES_FOLDER))?;
     }
     print(&paragraph(&report.answers))?;
+    print(&paragraph(&report.more))?;
     Ok(0)
 }
 

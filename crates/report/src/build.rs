@@ -13,7 +13,7 @@ use super::why;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::answers::told;
+use fedgenie_experiment::experiment::answers::{Told, told};
 use fedgenie_experiment::experiment::artefacts;
 use fedgenie_experiment::experiment::stored::{Reader, Status, distinct};
 use fedgenie_experiment::experiment::{CONVERGENCE, INTERVAL_SEEDS, overridden, show, warnings as of_runs};
@@ -86,7 +86,8 @@ impl Report {
                 _ => prefixes.join(", "),
             },
             experiments: results.iter().zip(&prefixes).map(|(results, prefix)| experiment(results, prefix)).collect(),
-            answers: results.iter().zip(&prefixes).flat_map(|(results, prefix)| found(results, prefix)).collect(),
+            answers: found(results, &prefixes, |told| told.first),
+            more: found(results, &prefixes, |told| told.rest),
             warnings: warnings(results, &prefixes),
             series: series(results, &labels),
             ..Self::default()
@@ -244,10 +245,13 @@ fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
     style::series(&policies, |name| policy::CATALOGUE.entries.iter().position(|entry| entry.name == name))
 }
 
-/// The findings of an experiment, in sentences.
-fn found(results: &Results, prefix: &str) -> Vec<String> {
-    let of = |line: String| if prefix.is_empty() { line } else { format!("{prefix}: {line}") };
-    told(&results.summary).into_iter().map(of).collect()
+/// Findings of all folders, each under its folder's name.
+fn found(results: &[Results], prefixes: &[String], which: impl Fn(Told) -> Vec<String>) -> Vec<String> {
+    let of = |(results, prefix): (&Results, &String)| {
+        let name = |line| if prefix.is_empty() { line } else { format!("{prefix}: {line}") };
+        which(told(&results.summary)).into_iter().map(name).collect::<Vec<_>>()
+    };
+    results.iter().zip(prefixes).flat_map(of).collect()
 }
 
 /// The facts of an experiment.

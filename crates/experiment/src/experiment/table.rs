@@ -393,6 +393,26 @@ pub fn show(estimate: &Estimate) -> String {
     }
 }
 
+/// As [`show`], rounded to two significant digits of half its interval: `0.252 ± 0.015`.
+pub fn show_rounded(estimate: &Estimate) -> String {
+    /// More digits after the point nobody reads.
+    const MOST_DECIMALS: i32 = 6;
+    let half =
+        estimate.half_width().filter(|half| estimate.n >= INTERVAL_SEEDS && *half > ROUNDING * estimate.mean.abs());
+    let Some(half) = half else { return show(estimate) };
+    let decimals = 1 - float::floor(float::log10(half)) as i32;
+    if decimals > MOST_DECIMALS || !(1e-4..1e7).contains(&half.max(estimate.mean.abs())) {
+        return show(estimate);
+    }
+    let round = |value: f64| format!("{value:.*}", decimals.max(0) as usize);
+    match estimate.ci95 {
+        Some([low, high]) if ((high + low) / 2.0 - estimate.mean).abs() > 1e-6 * half => {
+            format!("{} [{}, {}]", round(estimate.mean), round(low), round(high))
+        }
+        _ => format!("{} ± {}", round(estimate.mean), round(half)),
+    }
+}
+
 fn show_difference(estimate: &Estimate, runs: usize) -> String {
     let sign = if estimate.mean > 0.0 { "+" } else { "" };
     format!("{sign}{}", show_of(estimate, runs))
@@ -426,6 +446,17 @@ mod tests {
             (show_difference(&two, 3), show_difference(&three, 3)),
             ("+2 (2/3)".to_owned(), "+2 ± 0.5000".to_owned())
         );
+    }
+
+    #[test]
+    fn means_are_rounded_to_their_interval() {
+        let of = |mean: f64, [low, high]: [f64; 2]| show_rounded(&Estimate { mean, ci95: Some([low, high]), n: 5 });
+        assert_eq!(of(0.251_91, [0.236_5, 0.267_32]), "0.252 ± 0.015");
+        assert_eq!(of(1_980.4, [1_730.2, 2_170.9]), "1980 [1730, 2171]");
+        assert_eq!(of(264.0, [103.7, 424.3]), "264 ± 160");
+        assert_eq!(of(1.7e-5, [-1.33e-4, 1.67e-4]), "0.00002 ± 0.00015");
+        assert_eq!(of(1e-7, [-2e-7, 4e-7]), "1.000e-7 ± 3.000e-7");
+        assert_eq!(of(36.0, [36.0, 36.0]), "36");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Warnings about the runs of an experiment: the one list that tables, pages, comparisons and exports show.
 
+mod unfair;
+
 use super::asked::is_scarce;
 use super::table::{ROUNDING, number};
 use super::{RunSummary, Summary};
@@ -73,6 +75,7 @@ pub fn warnings(summary: &Summary) -> Vec<String> {
         all.extend(said.into_iter().map(|(warning, seeds)| format!("{at}, {}: {warning}", of_seeds(&seeds))));
         all.extend(scarce(&runs).map(|words| format!("{at}: {words}")));
     }
+    all.extend(unfair::warnings(summary));
     all
 }
 
