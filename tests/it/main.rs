@@ -39,6 +39,7 @@ mod golden;
 mod golden_learning;
 mod gpfedrec;
 mod harmony_style;
+mod headline;
 mod hierarchical;
 mod hindsight;
 mod interruption;
