@@ -183,9 +183,19 @@ struct ReportArguments {
     #[arg(long, value_name = "NAME")]
     reference: Option<String>,
     /// html for one page; svg, pdf or csv for one file per figure, csv also for one per table; md or latex for the
-    /// tables of results and verdicts alone.
+    /// tables alone: headline, results and verdicts.
     #[arg(long, value_name = "FORMAT", default_value = "html")]
     format: String,
+    /// Columns of the headline table of csv, md and latex, separated by commas: keys of `values` in summary.json, such
+    /// as "time_to.test_loss <= 1.8", or headings; by default the main quantities.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Adds ratios to this policy's values to the headline table.
+    #[arg(long, value_name = "NAME")]
+    ratio_to: Option<String>,
+    /// Significant digits of the headline table, from 1 to 15; by default numbers are rounded to their interval.
+    #[arg(long, value_name = "N")]
+    digits: Option<String>,
     /// Writes only the figure of this name, as svg, pdf or csv; names are those of the files.
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
@@ -221,7 +231,8 @@ struct ExportArguments {
     /// The form of the tables: csv or parquet.
     #[arg(long, value_name = "FORMAT")]
     to: String,
-    /// The folder for the tables runs, rounds and comparisons; none of these may exist there. By default export.
+    /// The folder for the tables runs, rounds, targets, clients and comparisons, and for datapackage.json, their
+    /// dictionary; none of these may exist there. By default export.
     #[arg(long, short, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Accepts changed files as they are, and names them in the column `changed`.

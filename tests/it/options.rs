@@ -98,6 +98,7 @@ fn values_of(command: &str, option: &str) -> (&'static [&'static str], &'static 
         ("report", "--width" | "--height" | "--title" | "--font" | "--figure") => {
             (&["--format", "svg", "-o", "figures"], &["{}"])
         }
+        ("report", "--columns" | "--ratio-to" | "--digits") => (&["--format", "md", "-o", "figures"], &["{}"]),
         ("report", "--out") => (&["--format", "md"], &["{}"]),
         ("export", "--out") => (&["--to", "csv"], &["{}"]),
         _ => (&[], &["{}"]),

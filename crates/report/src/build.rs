@@ -36,6 +36,14 @@ impl Report {
     /// # Errors
     /// As [`Self::load`], and if no folder has such a policy.
     pub fn load_against(folders: &[PathBuf], reference: Option<&str>, reader: &Reader<'_>) -> Result<Self, Error> {
+        Self::results(folders, reference, reader).map(|results| Self::of(&results))
+    }
+
+    /// The results that [`Self::load_against`] makes its report of.
+    ///
+    /// # Errors
+    /// As [`Self::load_against`].
+    pub fn results(folders: &[PathBuf], reference: Option<&str>, reader: &Reader<'_>) -> Result<Vec<Results>, Error> {
         let mut results = Results::load_all(folders, reader)?;
         let is_known =
             results.iter().any(|results| results.labels.iter().any(|label| Some(label.as_str()) == reference));
@@ -57,7 +65,7 @@ impl Report {
             let message = format!("{folder} holds no complete run, so there is nothing to report; {remedy}");
             return Err(Error::Usage(message));
         }
-        Ok(Self::of(&results))
+        Ok(results)
     }
 
     /// The report on one or several experiments.
@@ -71,15 +79,7 @@ impl Report {
     pub fn of(results: &[Results]) -> Self {
         assert!(!results.is_empty(), "a report is about something");
         let prefixes = prefixes(results);
-        let labels: Vec<Vec<String>> = results
-            .iter()
-            .zip(&prefixes)
-            .map(|(results, prefix)| {
-                let label =
-                    |label: &String| if prefix.is_empty() { label.clone() } else { format!("{prefix}: {label}") };
-                results.labels.iter().map(label).collect()
-            })
-            .collect();
+        let labels = labels(results, &prefixes);
         let mut report = Self {
             title: match results {
                 [only] => only.title().to_owned(),
@@ -205,15 +205,24 @@ impl Report {
 }
 
 /// The prefix of each experiment's policies: nothing if there is one experiment, else its folder's name, made unique.
-fn prefixes(results: &[Results]) -> Vec<String> {
+pub(super) fn prefixes(results: &[Results]) -> Vec<String> {
     if results.len() == 1 {
         return vec![String::new()];
     }
     distinct(results.iter().map(|result| result.name.as_str()))
 }
 
+/// The labels of each experiment's policies.
+pub(super) fn labels(results: &[Results], prefixes: &[String]) -> Vec<Vec<String>> {
+    let of_one = |(results, prefix): (&Results, &String)| {
+        let label = |label: &String| if prefix.is_empty() { label.clone() } else { format!("{prefix}: {label}") };
+        results.labels.iter().map(label).collect()
+    };
+    results.iter().zip(prefixes).map(of_one).collect()
+}
+
 /// Experiments with the same points.
-fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
+pub(super) fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
     let mut blocks: Vec<Vec<usize>> = Vec::new();
     for (folder, result) in results.iter().enumerate() {
         match blocks.iter_mut().find(|block| results[block[0]].summary.points == result.summary.points) {

@@ -194,7 +194,7 @@ impl Experiment {
         summary.final_metrics.extend(by_name(last.summary(&world.measures)));
         summary.with = arm.overridden();
         summary.sees_truth = Some(sees_truth);
-        (summary.metrics, summary.outcomes) = metered.finish();
+        (summary.metrics, summary.outcomes) = metered.finish(summary.metrics.clients.take());
         summary.bound = bound(world, &arm.policy, arm.cohort);
         summary.effective = effective;
         let initial = by_name(initial.into_iter().filter(|(_, value)| !value.is_nan()));

@@ -235,7 +235,7 @@ impl RunSummary {
             curve: curve.into_points(),
             measured: Vec::new(),
             bound: None,
-            metrics: RunMetrics::default(),
+            metrics: RunMetrics { clients: run.clients(), ..RunMetrics::default() },
         };
         let clusters: Vec<_> = cluster_numbers(&run).collect();
         let at = (run.round(), run.now());
