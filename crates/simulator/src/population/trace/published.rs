@@ -178,7 +178,12 @@ fn bytes(path: &Path) -> Result<Vec<u8>, DataError> {
 
 /// A file of JSON.
 fn json<T: DeserializeOwned>(path: &Path, expected: &str) -> Result<T, DataError> {
-    serde_json::from_slice(&bytes(path)?).map_err(|error| DataError::Table {
+    parsed(path, &bytes(path)?, expected)
+}
+
+/// JSON of a file.
+fn parsed<T: DeserializeOwned>(path: &Path, bytes: &[u8], expected: &str) -> Result<T, DataError> {
+    serde_json::from_slice(bytes).map_err(|error| DataError::Table {
         path: path.to_owned(),
         line: error.line() as u64,
         message: format!("is not {expected}: {error}"),
@@ -215,7 +220,7 @@ fn field(text: &str) -> String {
 
 /// A sentence for each count above 0.
 fn notes<const N: usize>(counts: [(usize, &str); N]) -> Vec<String> {
-    counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+    counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what}: {count}")).collect()
 }
 
 #[cfg(test)]

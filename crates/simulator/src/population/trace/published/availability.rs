@@ -28,11 +28,13 @@ struct Device {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with messages")]
 struct Log {
     messages: String,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with isSuccess, trace_start, trace_end and ready_time")]
 struct Timer {
     #[serde(rename = "isSuccess")]
     is_valid: bool,
@@ -42,6 +44,7 @@ struct Timer {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with active, inactive and finish_time")]
 struct Behaviour {
     active: Vec<f64>,
     inactive: Vec<f64>,
@@ -128,7 +131,8 @@ fn ready(log: &str) -> Option<((f64, f64), Vec<(f64, f64)>)> {
             "screen_lock" => is_locked = true,
             "screen_unlock" => is_locked = false,
             "screen_on" | "screen_off" => {}
-            level => drop(level.strip_suffix('%')?.parse::<f64>().ok()?),
+            level if level.strip_suffix('%').is_some_and(|number| number.parse::<f64>().is_ok()) => {}
+            _ => return None,
         }
         window = Some((window.map_or(now, |(first, _)| first), now));
         if is_locked && is_on_wifi && is_charging {
@@ -185,10 +189,10 @@ fn tables(devices: Vec<Device>) -> Converted {
         }
     }
     let notes = notes([
-        (invalid, "devices are invalid, and have no trace"),
-        (reversed, "intervals that end before they start, or lie outside their device's window, were dropped"),
-        (cut, "intervals that leave their device's window were cut"),
-        (merged, "intervals that overlap one before them were merged with it"),
+        (invalid, "invalid devices, without a trace"),
+        (reversed, "dropped intervals, which end before they start or lie outside their device's window"),
+        (cut, "intervals cut at the ends of their device's window"),
+        (merged, "intervals merged with one that they overlap"),
     ]);
     let settings = "[population.availability.trace]\nformat = \"flhetbench\"\nfile = \"intervals.csv\"\nwindows = \"windows.csv\"\n";
     Converted { tables: vec![("intervals.csv", rows), ("windows.csv", windows)], notes, settings }
@@ -264,7 +268,7 @@ mod tests {
         let [(_, intervals), (_, windows)] = &converted.tables[..] else { panic!("{converted:?}") };
         assert_eq!(intervals, "device,start_s,end_s\n\"a,b\",1,3\n\"a,b\",3,3\n\"a,b\",8,10\n");
         assert_eq!(windows, "device,valid,trace_start_s,trace_end_s,n_intervals\n\"a,b\",1,0,10,3\nc,0,,,0\n");
-        let counts: Vec<&str> = converted.notes.iter().map(|note| note.split(' ').next().unwrap()).collect();
+        let counts: Vec<&str> = converted.notes.iter().map(|note| note.rsplit(' ').next().unwrap()).collect();
         assert_eq!(counts, ["1", "2", "1", "1"]);
     }
 }

@@ -10,13 +10,14 @@
 //! over the bandwidth; so the samples per second are `1000/(3·computation)` and the bandwidth is in kbit/s. One
 //! bandwidth serves both ways.
 
-use super::{Converted, Entries, bytes, field, json, notes};
+use super::{Converted, Entries, bytes, field, json, notes, parsed};
 use fedgenie_learning::data::DataError;
 use serde::Deserialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object for each phone")]
 struct Latency {
     #[serde(rename = "Phone Model")]
     phone: String,
@@ -31,19 +32,13 @@ struct Latency {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with tcp_speed_results")]
 struct Test {
     tcp_speed_results: Vec<f64>,
 }
 
-/// Tests in a list, or by name.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Tests {
-    Listed(Vec<Test>),
-    Named(Entries<Test>),
-}
-
-#[derive(Deserialize)]
+#[serde(expecting = "an object with computation and communication")]
 struct Capacity {
     computation: f64,
     communication: f64,
@@ -69,11 +64,12 @@ pub fn latency(files: &[PathBuf]) -> Result<Converted, DataError> {
 pub fn mobiperf(files: &[PathBuf]) -> Result<Converted, DataError> {
     let (mut table, mut empty) = ("test,kbit_per_s\n".to_owned(), 0);
     for path in files {
-        let named = match json(path, "a list or an object of MobiPerf's tests, with tcp_speed_results")? {
-            Tests::Listed(tests) => {
-                tests.into_iter().enumerate().map(|(index, test)| (index.to_string(), test)).collect()
-            }
-            Tests::Named(tests) => tests.0,
+        let (bytes, expected) = (bytes(path)?, "MobiPerf's tests, a list or an object, with tcp_speed_results");
+        let named: Vec<(String, Test)> = if bytes.trim_ascii_start().starts_with(b"[") {
+            let tests: Vec<Test> = parsed(path, &bytes, expected)?;
+            tests.into_iter().enumerate().map(|(index, test)| (index.to_string(), test)).collect()
+        } else {
+            parsed::<Entries<Test>>(path, &bytes, expected)?.0
         };
         for (name, test) in named {
             let rates = test.tcp_speed_results;
@@ -85,7 +81,7 @@ pub fn mobiperf(files: &[PathBuf]) -> Result<Converted, DataError> {
             let _ = writeln!(table, "{},{mean}", field(&name));
         }
     }
-    let notes = notes([(empty, "tests without samples, or with one that is not above 0, were dropped")]);
+    let notes = notes([(empty, "dropped tests, without samples or with one that is not above 0")]);
     let settings =
         "[population.device.downlink.table]\nfile = \"links.csv\"\ncolumn = \"kbit_per_s\"\nunit = \"kbit/s\"\n";
     Ok(Converted { tables: vec![("links.csv", table)], notes, settings })
@@ -105,7 +101,7 @@ pub fn fedscale(files: &[PathBuf]) -> Result<Converted, DataError> {
             let _ = writeln!(table, "{},{per_second},{communication}", field(&name));
         }
     }
-    let notes = notes([(without, "clients whose computation or communication is not above 0 were dropped")]);
+    let notes = notes([(without, "dropped clients, whose computation or communication is not above 0")]);
     let settings = "[population.device]\nsamples_per_second = { table = { file = \"devices.csv\", column = \"samples_per_second\" } }\n\
                     downlink = { table = { file = \"devices.csv\", column = \"kbit_per_s\", unit = \"kbit/s\" } }\n\
                     uplink = { table = { file = \"devices.csv\", column = \"kbit_per_s\", unit = \"kbit/s\" } }\n";
@@ -156,8 +152,8 @@ pub fn bandwidth(files: &[PathBuf]) -> Result<Converted, DataError> {
         }
     }
     let notes = notes([
-        (same, "points at the time of the one above them were dropped"),
-        (still, "traces without a rate above 0 were dropped"),
+        (same, "dropped points, at the time of the one above them"),
+        (still, "dropped traces, without a rate above 0"),
     ]);
     let settings = "[population.device.downlink.trace]\nfile = \"links.csv\"\n";
     Ok(Converted { tables: vec![("links.csv", table)], notes, settings })
