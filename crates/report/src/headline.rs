@@ -108,7 +108,8 @@ fn columns(studies: &[Study<'_>], wishes: HeadlineWishes<'_>) -> Result<Vec<Colu
         }
     }
     let mut chosen = known.clone();
-    chosen.retain(|quantity| quantity.is_main);
+    // Times say how many runs arrive.
+    chosen.retain(|quantity| quantity.is_main && quantity.better.is_some() && !quantity.key.starts_with("reached."));
     chosen.truncate(MOST_COLUMNS);
     if !wishes.columns.is_empty() {
         let arms = studies.iter().flat_map(|study| study.results.iter().flat_map(|results| &results.summary.arms));
@@ -237,6 +238,11 @@ fn best(study: &Study<'_>, column: &Column) -> BTreeSet<(usize, usize)> {
     worlds.into_iter().flat_map(of_world).collect()
 }
 
+/// A heading with one sign for each comparison.
+fn in_signs(heading: &str) -> String {
+    heading.replace("<=", "≤").replace(">=", "≥")
+}
+
 /// What the table does not say by itself.
 fn notes(studies: &[Study<'_>], columns: &[Column], table: &Headline, wishes: HeadlineWishes<'_>) -> Vec<String> {
     let seeds: BTreeSet<usize> = studies
@@ -309,7 +315,8 @@ impl Headline {
     fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let literal = |text: &String| text::markdown::literal(text);
-        let head = line(std::iter::once("policy".to_owned()).chain(self.headings.iter().map(literal)).collect());
+        let heading = |heading: &String| literal(&in_signs(heading));
+        let head = line(std::iter::once("policy".to_owned()).chain(self.headings.iter().map(heading)).collect());
         let rule = format!("|---|{}\n", "---:|".repeat(self.headings.len()));
         let row = |(label, cells): &(String, Vec<Shown>)| {
             let cell = |cell: &Shown| match text::markdown::literal(&cell.plain()) {
@@ -323,8 +330,9 @@ impl Headline {
     }
 
     fn latex(&self) -> String {
-        let head: Vec<String> =
-            std::iter::once("policy".to_owned()).chain(self.headings.iter().map(|heading| in_latex(heading))).collect();
+        let head: Vec<String> = std::iter::once("policy".to_owned())
+            .chain(self.headings.iter().map(|heading| in_latex(&in_signs(heading))))
+            .collect();
         let row = |(label, cells): &(String, Vec<Shown>)| {
             let cells = cells.iter().map(Shown::latex);
             text::latex::row(&std::iter::once(text::latex::literal(label)).chain(cells).collect::<Vec<_>>())
@@ -374,7 +382,7 @@ mod tests {
     fn nothing_in_a_label_is_markup() {
         let markdown = table().text(TableFormat::Markdown);
         let lines: Vec<&str> = markdown.lines().collect();
-        assert_eq!(lines[0], "| policy | s to test\\_loss &lt;= 1 \\[s\\] | ratio to a\\|b |");
+        assert_eq!(lines[0], "| policy | s to test\\_loss ≤ 1 \\[s\\] | ratio to a\\|b |");
         assert_eq!(lines[1], "|---|---:|---:|");
         assert_eq!(lines[2], "| a\\|b | **1980 ± 220** | 1.000 ± 0.012 |");
         assert_eq!(lines[3], "| 50 %\\_{x}\\\\ | &gt; 5400 (2/3) | – |");

@@ -41,12 +41,12 @@ fn resource(table: &Description, format: ExportFormat) -> Value {
         ExportFormat::Csv => {
             add("mediatype", json!("text/csv"));
             add("encoding", json!("utf-8"));
+            add("bytes", json!(table.bytes));
         }
         ExportFormat::Parquet => {
             add("mediatype", json!("application/vnd.apache.parquet"));
         }
     }
-    add("bytes", json!(table.bytes));
     let mut schema = json!({
         "fields": table.columns.iter().map(field).collect::<Vec<_>>(),
         "missingValues": [""],
