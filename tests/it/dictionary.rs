@@ -274,7 +274,7 @@ fn clients_add_up_to_their_run() {
     }
 }
 
-/// Of more than 1,000 clients `run.json` has none: those that were selected are counted in the rounds, if all are there.
+/// Of more than 1,000 clients `run.json` has none: selected ones are counted in the rounds, if all of these are there.
 #[test]
 fn clients_of_large_fleets_are_counted_in_rounds() {
     let large = FLEET.replace("count = 7", "count = 1_200").replace("count = 5", "count = 300");

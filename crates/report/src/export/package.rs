@@ -1,7 +1,7 @@
 //! The data dictionary: a Data Package of version 2, with a Table Schema for each table.
 //!
-//! Fields have `unit`, and numbers of runs `quantity`, their key in `values` of `summary.json`, beside the properties of
-//! the standard.
+//! Beside the properties of the standard fields have `unit`, and numbers of runs `quantity`, their key in `values` of
+//! `summary.json`.
 
 use super::ExportFormat;
 use super::column::Column;
