@@ -10,6 +10,7 @@ mod new;
 mod progress;
 mod report;
 mod run;
+mod traces;
 mod validate;
 mod verify;
 
@@ -71,6 +72,11 @@ enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Lists published traces of devices: their authors, addresses and files; `traces convert` makes tables of them.
+    Traces {
+        #[command(subcommand)]
+        command: Option<TracesCommand>,
+    },
     /// Writes a commented scenario to start from.
     New {
         /// The file to write; it must not exist.
@@ -79,6 +85,24 @@ enum Command {
         #[arg(long)]
         learning: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+enum TracesCommand {
+    /// Makes tables that scenarios read of trace files as they are published.
+    Convert(ConvertArguments),
+}
+
+#[derive(Debug, Args)]
+struct ConvertArguments {
+    /// The set, as `fedgenie traces` names it.
+    kind: String,
+    /// Its files.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The folder for the tables.
+    #[arg(long, short, value_name = "DIR", default_value = "traces")]
+    out: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -314,6 +338,8 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
             let written = std::io::stdout().lock().write_all(&script);
             written.err().and_then(printed).map_or(Ok(0), Err)
         }
+        Command::Traces { command: None } => traces::list(),
+        Command::Traces { command: Some(TracesCommand::Convert(arguments)) } => traces::write(&arguments),
         Command::New { file, learning } => new::new(&file, learning),
     }
 }

@@ -87,6 +87,7 @@ fn words_of(command: &str) -> &'static [&'static str] {
         "list" => &["list", "law"],
         "describe" => &["describe", "law/constant"],
         "schema" => &["schema"],
+        "traces" => &["traces"],
         "examples" => &["examples"],
         "completions" => &["completions", "bash"],
         "new" => &["new", "mine.toml"],

@@ -16,6 +16,7 @@ mod build_id;
 mod checkpoint;
 mod clock;
 pub mod compared;
+pub mod controls;
 pub mod cpu;
 mod curve;
 mod effective;

@@ -1,5 +1,6 @@
 //! From results to a report: comparable experiments, labels, colours, tables.
 
+use super::controls::controls;
 use super::figures::{figures, lead, points as of_points};
 use super::folders::notes;
 use super::lacking::{NO_RUN, add_rows, add_to_overview, lacking};
@@ -373,7 +374,7 @@ fn brief(study: &Study<'_>) -> Option<Table> {
     let mut quantities = study.quantities_by_question();
     quantities.retain(|quantity| quantity.is_main);
     quantities.truncate(most_quantities);
-    let (rows, lacking) = (study.combinations(), lacking(study));
+    let (rows, lacking, controls) = (study.combinations(), lacking(study), controls(study));
     if rows.len() + lacking.len() > most_rows || quantities.is_empty() {
         return None;
     }
@@ -386,6 +387,10 @@ fn brief(study: &Study<'_>) -> Option<Table> {
         columns: std::iter::once("policy".to_owned()).chain(columns).collect(),
         rows: rows.into_iter().map(row).collect(),
     };
+    for control in controls.iter().take(most_rows.saturating_sub(table.rows.len())) {
+        let cells = quantities.iter().map(|quantity| control.value(quantity).map_or_else(String::new, show));
+        table.rows.push(std::iter::once(control.label.clone()).chain(cells).collect());
+    }
     add_rows(&lacking, &mut table, |_| NO_RUN.to_owned());
     Some(table)
 }
@@ -437,5 +442,15 @@ fn table(study: &Study<'_>, table: &mut Table) {
             }
         }
         table.rows.push(row);
+    }
+    for control in controls(study) {
+        let mut row = vec![String::new(); table.columns.len()];
+        (row[0], row[1]) = (control.label.clone(), control.seeds().to_string());
+        for (quantity, &column) in quantities.iter().zip(&columns) {
+            row[column] = control.value(quantity).map_or_else(String::new, show);
+        }
+        if row[2..].iter().any(|cell| !cell.is_empty()) {
+            table.rows.push(row);
+        }
     }
 }

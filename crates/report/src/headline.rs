@@ -9,6 +9,7 @@
 mod shown;
 
 use super::build::{blocks, labels, prefixes};
+use super::controls::controls;
 use super::export::column_name;
 use super::model::Table;
 use super::source::Results;
@@ -88,6 +89,15 @@ pub fn headline(results: &[Results], wishes: HeadlineWishes<'_>) -> Result<Headl
             };
             let cells = columns.iter().zip(&best).zip(&scales).map(cell).collect();
             found.rows.push((label(study, arm, point), cells));
+        }
+        for control in controls(study) {
+            let cell = |(column, (factor, _)): (&Column, &(f64, String))| {
+                let value = control.value(&column.quantity).filter(|_| !column.is_ratio);
+                value.map_or_else(Shown::none, |value| Shown::of(*value).scaled(*factor, wishes.digits))
+            };
+            if columns.iter().any(|column| !column.is_ratio && control.value(&column.quantity).is_some()) {
+                found.rows.push((control.label.clone(), columns.iter().zip(&scales).map(cell).collect()));
+            }
         }
     }
     found.notes = notes(&studies, &columns, &found, wishes);

@@ -13,6 +13,7 @@
 
 mod arrivals;
 mod build;
+mod controls;
 mod courses;
 mod csv;
 mod diff;

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::scenario::points;
 use fedgenie_core::math::float;
-use fedgenie_core::math::statistics::{Estimate, estimate};
+use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::{Metric, Place, Statistic};
 use fedgenie_core::text::escaped;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,6 +110,13 @@ pub fn table(summary: &Summary) -> String {
             }
             rows.push(row);
         }
+        for (name, metrics) in &summary.controls[point] {
+            let value = |key: &String| metrics.get(key.strip_prefix("final.")?);
+            if columns.iter().any(|(key, _)| value(key).is_some()) {
+                let cell = |(key, _): &(String, String)| value(key).map_or_else(|| "–".to_owned(), show);
+                rows.push(std::iter::once(format!("({name})")).chain(columns.iter().map(cell)).collect());
+            }
+        }
         let dashes = columns.iter().map(|_| "–".to_owned());
         rows.extend(lacking.into_iter().map(|arm| std::iter::once(arm.to_owned()).chain(dashes.clone()).collect()));
     }
@@ -119,6 +126,7 @@ pub fn table(summary: &Summary) -> String {
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         })
         .collect();
+    let rows_of_controls = rows.iter().any(|row| row[0].starts_with('('));
     for row in rows {
         if let [heading] = row.as_slice() {
             text.push_str(heading);
@@ -154,6 +162,9 @@ pub fn table(summary: &Summary) -> String {
     if summary.arms.iter().any(|arm| !arm.medians.is_empty()) {
         text.push_str("times are medians over seeds, as latencies have no variance; their intervals need six seeds\n");
     }
+    if rows_of_controls {
+        text.push_str("names in parentheses are controls: metrics without learning\n");
+    }
     for sentence in unfinished(summary, &names) {
         text.push_str(&format!("{}\n", escaped(&sentence)));
     }
@@ -162,9 +173,6 @@ pub fn table(summary: &Summary) -> String {
     }
     for (label, words) in out_of_budget(summary) {
         text.push_str(&format!("{label}: the budget ended {words}\n"));
-    }
-    for (name, words) in references(summary, &metrics) {
-        text.push_str(&format!("without a model, {name}: {words}\n"));
     }
     for warning in warnings(summary) {
         text.push_str(&format!("warning: {}\n", escaped(&warning)));
@@ -236,33 +244,6 @@ fn out_of_budget(summary: &Summary) -> Vec<(String, String)> {
 /// Whether traffic is limited, or metrics are reported at an amount of it.
 fn limits_traffic(summary: &Summary) -> bool {
     summary.runs.iter().any(|run| run.ended == Some(Ended::Budget) || !run.at_bytes.is_empty())
-}
-
-/// References without a model, by the shown metrics: means over the runs of the first policy at the first point. Notes
-/// where no policy is better, even at its best.
-fn references(summary: &Summary, metrics: &[Metric]) -> Vec<(String, String)> {
-    let Some(first) = summary.runs.first() else { return Vec::new() };
-    let words = |name: &String| {
-        let of = |metric: &Metric| {
-            let id = metric.id.to_string();
-            let at = |point: usize| {
-                let runs = summary.runs.iter().filter(|run| run.arm == first.arm && run.point == point);
-                let value = |run: &RunSummary| run.reference.get(name)?.get(&id).copied();
-                estimate(&runs.filter_map(value).collect::<Vec<f64>>())
-            };
-            let found = at(first.point)?;
-            let key = format!("best.{id}");
-            let mut best = summary.arms.iter().filter_map(|arm| Some((arm.point, arm.values.get(&key)?.mean)));
-            let is_worse = |(point, best): (usize, f64)| {
-                at(point).is_some_and(|found| metric.better.quality(found.mean) > metric.better.quality(best))
-            };
-            let is_best = best.clone().next().is_some() && best.all(is_worse);
-            let beaten = if is_best { ", better than every policy at its best" } else { "" };
-            Some(format!("{} {}{beaten}", metric.id.words(), show(&found)))
-        };
-        (name.clone(), metrics.iter().filter_map(of).collect::<Vec<_>>().join(", "))
-    };
-    first.reference.keys().map(words).filter(|(_, words)| !words.is_empty()).collect()
 }
 
 /// The metrics on test data; where they are many, the loss and the main one.
