@@ -22,6 +22,7 @@ mod folders;
 mod html;
 mod lacking;
 mod model;
+mod numbers;
 mod settings;
 mod source;
 mod study;
