@@ -69,6 +69,16 @@ def check_page(browser):
     assert mute == 0, f"{mute} buttons cannot be reached or have no name"
 
 
+def check_uncovered(browser):
+    """No picture reaches over the words around it."""
+    covered = browser.evaluate("""figures.filter(({ root }) => !root.hidden).flatMap(({ root }) => [...root.querySelectorAll(".toggle, .key, figcaption p, summary")].filter(node => {
+        node.scrollIntoView({ block: "center", behavior: "instant" });
+        const box = node.getBoundingClientRect();
+        return box.width > 0 && [0.1, 0.5, 0.9].some(share => !node.contains(document.elementFromPoint(box.left + 4, box.top + share * box.height)));
+    }).map(node => node.textContent))""")
+    assert not covered, f"covered: {covered}"
+
+
 def check_choices(browser):
     """Of alternatives one is shown; the keyboard's focus stays on what was chosen. What all have in common is a sentence."""
     shown = "figures.filter(({ id, root }) => id.startsWith('differences') && !root.hidden).map(({ id }) => id)"
@@ -566,7 +576,7 @@ def main():
         browser.wait(lambda: browser.evaluate("!document.getElementById('theme').hidden"), "the script")
         browser.settle()
         check_drawn(browser, "at first")
-        steps = [check_page, check_choices, check_fit, check_styles, check_tips, check_keyboard, check_hiding, check_scales, check_zoom, check_odd, check_files]
+        steps = [check_page, check_uncovered, check_choices, check_fit, check_styles, check_tips, check_keyboard, check_hiding, check_scales, check_zoom, check_odd, check_files]
         for step in steps:
             step(browser)
             check_harmless(browser, f"after {step.__name__}")

@@ -154,7 +154,7 @@ fn grid(canvas: &mut Canvas, axis: &axis::Axis, [top, bottom]: [f64; 2], ends: [
 /// Begins the part below rows: it moves up where rows are hidden, and covers the grid behind them.
 fn open_foot(canvas: &mut Canvas, sheet: &Sheet<'_>, bottom: f64) {
     canvas.open("class=\"foot\"");
-    canvas.rectangle([0.0, bottom, sheet.width(), sheet.width()], PAPER, "");
+    canvas.rectangle([0.0, bottom, sheet.width(), 100.0], PAPER, "");
 }
 
 /// Label and unit.

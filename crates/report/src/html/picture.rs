@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn colours_change_on_dark_pages_alone() {
-        let of = |index| Series { label: index.to_string(), style: Style::of_index(index) };
+        let of = |index: usize| Series { label: index.to_string(), style: Style::of_index(index) };
         let rules = colours(&[of(1), of(2)]);
         assert!(rules.contains("svg [stroke=\"#000000\"] { stroke: var(--c000000); }"), "{rules}");
         assert!(

@@ -37,7 +37,7 @@ impl Axis {
         Self { low, high, is_logarithmic, ticks: Vec::new() }.with_ticks(6)
     }
 
-    /// With at most about so many ticks.
+    /// With about so many ticks, at most a third more.
     pub fn with_ticks(mut self, most: usize) -> Self {
         let ticks = if self.is_logarithmic { logarithmic_ticks } else { linear_ticks };
         self.ticks = ticks(self.low, self.high, most.max(2));
@@ -98,7 +98,7 @@ fn decade(exponent: i32) -> f64 {
 fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
     let rough = high / most as f64 - low / most as f64;
     let exponent = float::floor(float::log10(rough)) as i32;
-    let factor = [1, 2, 5, 10].into_iter().find(|&factor| f64::from(factor) * decade(exponent) >= rough * 0.999);
+    let factor = [1, 2, 5, 10].into_iter().find(|&factor| f64::from(factor) * decade(exponent) >= rough * 0.75);
     let (factor, exponent) = match factor {
         Some(factor @ (1 | 2 | 5)) => (factor, exponent),
         _ => (1, exponent + 1),

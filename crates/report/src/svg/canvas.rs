@@ -382,7 +382,6 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => written.push_str("&gt;"),
             '&' => written.push_str("&amp;"),
             '"' => written.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => written.push('\u{fffd}'),
             letter => written.push(letter),
         }
     }
@@ -404,7 +403,7 @@ mod tests {
         let text = String::from_utf8(canvas.file()).unwrap();
         assert!(text.starts_with("<svg width=\"300\" height=\"200\" role=\"img\" font-family="));
         assert!(text.contains(" viewBox=\"0 0 300 200\">"));
-        assert!(text.contains(">a&lt;b&gt;&amp;&quot;\u{fffd}</text>"), "{text}");
+        assert!(text.contains(">a&lt;b&gt;&amp;&quot;</text>"), "{text}");
         let line =
             "<path class=\"n0\" d=\"M1 2l2 .5\" fill=\"none\" stroke=\"#0102FF\" stroke-width=\"2\" opacity=\"0.5\"/>";
         assert!(text.contains(line), "{text}");

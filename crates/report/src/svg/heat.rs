@@ -89,7 +89,7 @@ struct Plan {
 impl Plan {
     fn new(sheet: &Sheet<'_>, columns: &[String], rows: &[String], panels: usize) -> Self {
         let width = sheet.width();
-        let left = label_room(rows.iter().map(String::as_str), (width / 4.0).min(140.0));
+        let left = label_room(rows.iter().map(String::as_str), (width / 2.5).min(140.0));
         let room = width - left - 20.0;
         let (columns, rows) = (columns.len().max(1), rows.len().max(1));
         let wanted = (columns as f64 * 34.0).max(150.0);
@@ -97,6 +97,14 @@ impl Plan {
         let width = ((room - BETWEEN * (across - 1) as f64) / across as f64).min(90.0 * columns as f64);
         let cell = (230.0 / rows as f64).min(46.0).min(width / columns as f64).max(if rows > 12 { 9.0 } else { 16.0 });
         Self { left, across, width, height: cell * rows as f64, columns, rows }
+    }
+
+    /// Whether the numbers of all cells have room in them.
+    fn has_room(&self, panels: &[Panel]) -> bool {
+        let cells = panels.iter().flat_map(|panel| &panel.cells).flatten().flatten();
+        let longest = cells.map(|&cell| numbers::short(cell).chars().count()).max().unwrap_or(0);
+        let [_, _, width, height] = self.cell(0, 0);
+        width > 6.0 + 6.8 * longest as f64 && height >= 16.0
     }
 
     fn line(&self) -> f64 {
@@ -129,6 +137,7 @@ pub(super) fn draw(
     let plan = Plan::new(sheet, columns, rows, panels.len());
     let bottom = plan.top() + panels.len().div_ceil(plan.across) as f64 * plan.line() - 20.0;
     let mut canvas = sheet.canvas(bottom + 84.0);
+    let has_numbers = plan.has_room(panels);
     let letters = Letters::of(13.0, Anchor::Left, INK);
     let most = letters_in(sheet.width() - 20.0);
     canvas.text(&cut(&format!("↑ {}", words(y)), most), (4.0, HEADING + 14.0), letters);
@@ -142,7 +151,7 @@ pub(super) fn draw(
         // Bold letters are wider.
         let title = cut(&panel.label, letters_in(0.82 * plan.width));
         canvas.text(&title, (0.0, -13.0), Letters { is_bold: true, ..letters });
-        grid(&mut canvas, panel, &shades, &plan);
+        grid(&mut canvas, panel, &shades, (&plan, has_numbers));
         column_labels(&mut canvas, &plan, columns);
         contour(&mut canvas, panel, &plan);
         canvas.close_moved();
@@ -187,7 +196,7 @@ fn column_labels(canvas: &mut Canvas, plan: &Plan, columns: &[String]) {
 }
 
 /// The cells, those of one colour together.
-fn grid(canvas: &mut Canvas, panel: &Panel, shades: &Shades, plan: &Plan) {
+fn grid(canvas: &mut Canvas, panel: &Panel, shades: &Shades, (plan, has_numbers): (&Plan, bool)) {
     let [_, _, width, height] = plan.cell(0, 0);
     // A line between cells, where they are more than dots.
     let has_gaps = width > 6.0 && height > 6.0;
@@ -204,8 +213,8 @@ fn grid(canvas: &mut Canvas, panel: &Panel, shades: &Shades, plan: &Plan) {
                 Some([.., count]) => *count += 1,
                 None => runs.push([from_top, column, 1]),
             }
-            let text = numbers::short(value);
-            if width > 8.0 + 6.4 * text.chars().count() as f64 && height >= 16.0 {
+            if has_numbers {
+                let text = numbers::short(value);
                 let kind = step.map_or(0, |step| if step < STEPS / 2 { 1 } else { 2 });
                 texts[kind].push((text, (x + width / 2.0, y + height / 2.0)));
             }

@@ -136,6 +136,8 @@ mod tests {
             open(&[many])[4..].trim_start_matches('h').split(' ').map(|step| step.parse::<f64>().unwrap()).sum();
         assert!((sum - 130.0).abs() < 1e-9, "{sum}");
         assert_eq!(closed(&[vec![(0.0, 0.0), (2.0, 0.0), (2.0, 1.0)], vec![(0.0, 0.0)]]), "M0 0h2v1z");
-        assert_eq!(open(&[vec![(0.0, 0.0), (1.0, 0.0)], vec![(5.0, 5.0), (5.0, -5.0)]]), "M0 0h1m4 5v-10");
+        assert_eq!(open(&[vec![(0.0, 0.0), (1.0, 0.0)], vec![(5.0, 5.0), (5.0, -5.0)]]), "M0 0h1M5 5v-10");
+        // The shorter of two ways to begin the next line.
+        assert_eq!(open(&[vec![(50.0, 80.5), (51.0, 80.5)], vec![(52.0, 80.5), (52.0, 85.5)]]), "M50 80.5h1m1 0v5");
     }
 }

@@ -84,7 +84,7 @@ function tickText(count, exponent) {
 function linearTicks({ low, high }, most) {
   const rough = (high - low) / most;
   let exponent = Math.floor(Math.log10(rough));
-  let factor = [1, 2, 5].find(factor => factor * 10 ** exponent >= rough * 0.999);
+  let factor = [1, 2, 5].find(factor => factor * 10 ** exponent >= rough * 0.75);
   if (!factor) [factor, exponent] = [1, exponent + 1];
   const step = factor * 10 ** exponent;
   const [first, last] = [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
