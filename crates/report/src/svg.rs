@@ -22,16 +22,18 @@ mod intervals;
 mod key;
 mod layout;
 mod lines;
+mod parts;
 mod path;
 mod pdf;
+mod pen;
 
 use super::model::{Axis, Chart, Figure, Series};
-pub(super) use canvas::hex;
-use canvas::{Anchor, Canvas, Letters, Pen};
-pub(super) use canvas::{EMPTY, FAINT, INK, PAPER, RULE};
+use canvas::Canvas;
 pub(super) use key::{part_sample, sample, style};
 pub use layout::{Family, Form, Layout, LayoutWishes};
 pub(super) use lines::{is_keyed, keyed_name, leaves_frame};
+use pen::{Anchor, Letters, Pen};
+pub(super) use pen::{EMPTY, FAINT, INK, PAPER, RULE, hex};
 
 /// Room for the heading.
 const HEADING: f64 = 36.0;

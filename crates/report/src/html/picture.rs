@@ -135,7 +135,7 @@ fn keyed(chart: &Chart, series: &[Series], names: &[&str]) -> Vec<(usize, usize,
     lines.iter().enumerate().filter_map(entry).collect()
 }
 
-/// Rules of the style sheet that put the page's colours into the place of a picture's: those of axes, and the colours of
+/// Rules of the style sheet that put the page's colours into the place of a picture's: those of axes, and those of
 /// series that would be lost on dark paper.
 pub(super) fn colours(series: &[Series]) -> String {
     let mut rules = String::new();

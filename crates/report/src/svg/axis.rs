@@ -108,8 +108,8 @@ fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
     (first..=last).map(|count| (count as f64 * step, number(count * i64::from(factor), exponent))).collect()
 }
 
-/// All digits of every decade, some of them, or some decades: as many as there may be. Within one decade there are those
-/// of a linear axis.
+/// All digits of every decade, some of them, or some decades: as many as there may be. Within one decade there are
+/// those of a linear axis.
 fn logarithmic_ticks(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
     let all = |factors: &[i64], every: i32| -> Vec<(f64, String)> {
         let exponents = float::floor(low) as i32..=float::ceil(high) as i32;

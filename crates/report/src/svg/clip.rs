@@ -1,6 +1,6 @@
 //! Whether lines cross a box.
 
-use super::canvas::Point;
+use super::pen::Point;
 
 /// Left, top, right, bottom.
 pub(super) type Box = [f64; 4];

@@ -2,8 +2,8 @@
 
 use super::super::model::{self, Panel, Scale};
 use super::axis::{Axis, bounds};
-use super::bars::{BRIGHT, DIM};
-use super::canvas::{Anchor, Canvas, Colour, EMPTY, FAINT, INK, Letters, PAPER, Pen, Point};
+use super::canvas::Canvas;
+use super::pen::{Anchor, BRIGHT, Colour, DIM, EMPTY, FAINT, INK, Letters, PAPER, Pen, Point};
 use super::{HEADING, LETTER, Sheet, cut, label_room, letters_in, open_foot, ticks, words};
 use crate::numbers;
 use fedgenie_core::math::float;
@@ -149,7 +149,7 @@ pub(super) fn draw(
     for (index, panel) in panels.iter().enumerate() {
         canvas.open_moved(plan.place(index), &format!("class=\"item {}\"", sheet.class(&panel.label)));
         // Bold letters are wider.
-        let title = cut(&panel.label, letters_in(0.82 * plan.width));
+        let title = cut(&panel.label, letters_in(0.9 * (plan.width + BETWEEN / 2.0)));
         canvas.text(&title, (0.0, -13.0), Letters { is_bold: true, ..letters });
         grid(&mut canvas, panel, &shades, (&plan, has_numbers));
         column_labels(&mut canvas, &plan, columns);
@@ -183,7 +183,7 @@ fn column_labels(canvas: &mut Canvas, plan: &Plan, columns: &[String]) {
     const MOST: usize = 24;
     let width = plan.width / plan.columns as f64;
     let longest = columns.iter().map(|label| label.chars().count().min(MOST)).max().unwrap_or(1);
-    let every = float::ceil((LETTER * longest as f64 + 8.0) / width).max(1.0) as usize;
+    let every = float::ceil((0.95 * LETTER * longest as f64 + 4.0) / width).max(1.0) as usize;
     let letters = Letters::of(11.5, Anchor::Centre, FAINT);
     canvas.open_texts(letters, "");
     for (column, label) in columns.iter().enumerate().step_by(every) {

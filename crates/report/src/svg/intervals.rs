@@ -2,8 +2,9 @@
 
 use super::super::model::{self, Interval};
 use super::axis::{Axis, bounds, with_margin};
-use super::canvas::{Anchor, Canvas, FAINT, INK, Letters, PAPER, Pen};
+use super::canvas::Canvas;
 use super::key::style;
+use super::pen::{Anchor, FAINT, INK, Letters, PAPER, Pen};
 use super::{HEADING, Sheet, cut, foot, grid, label_room, letters_in, open_foot, ticks, ticks_in, words};
 
 pub(super) fn draw(sheet: &Sheet<'_>, value: &model::Axis, rows: &[(String, String, Interval)]) -> Option<Canvas> {

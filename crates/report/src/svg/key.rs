@@ -2,10 +2,10 @@
 
 use super::super::model::{LineKind, Series};
 use super::super::style::Style;
-use super::bars::PARTS;
-use super::canvas::{Anchor, Canvas, FAINT, INK, Letters, Pen, Point, hex, marker_paint};
+use super::canvas::{Canvas, marker_paint};
 use super::clip::{self, Box};
-use super::lines::pen;
+use super::parts::{self, PARTS};
+use super::pen::{Anchor, FAINT, INK, Letters, Pen, Point, hex};
 use super::{Layout, cut, path};
 
 /// Long enough not to be taken for a fitted curve.
@@ -35,6 +35,18 @@ pub(super) struct Entry {
 pub(crate) fn style(series: &[Series], label: &str) -> Style {
     let grey = Style { colour: FAINT, ..Style::of_index(0) };
     series.iter().find(|series| series.label == label).map_or(grey, |series| series.style)
+}
+
+/// How the line of a role is drawn; a mean by its series' dashes.
+pub(super) fn pen(style: &Style, role: LineKind) -> Pen {
+    let of = |width, opacity, dashes| Pen { colour: style.colour, width, opacity, dashes };
+    match role {
+        LineKind::Mean if style.is_dashed => of(2.2, 1.0, DASHES),
+        LineKind::Mean => of(2.2, 1.0, &[]),
+        LineKind::Seed | LineKind::Extreme => of(1.0, 0.45, &[]),
+        LineKind::Fit => of(1.6, 1.0, &[7.0, 4.0]),
+        LineKind::Bound => of(2.0, 1.0, &[1.5, 3.5]),
+    }
 }
 
 /// Width of the widest name with its sample.
@@ -142,12 +154,12 @@ pub(crate) fn part_sample(index: usize) -> String {
 }
 
 /// Draws the key of bars in lines of this width from a height on; returns the height below it.
-pub(super) fn parts(canvas: &mut Canvas, labels: &[&str], width: f64, top: f64) -> f64 {
+pub(super) fn of_parts(canvas: &mut Canvas, labels: &[&str], width: f64, top: f64) -> f64 {
     let places = part_places(labels, width);
     canvas.open("class=\"key\"");
     for (index, (label, (x, y))) in labels.iter().zip(&places).enumerate() {
         let (x, y) = (x + 8.0, y + top);
-        super::bars::part(canvas, index, [x, y, 18.0, 12.0]);
+        parts::part(canvas, index, [x, y, 18.0, 12.0]);
         canvas.text(&cut(label, LETTERS), (x + 24.0, y + 6.0), Letters::of(12.0, Anchor::Left, INK));
     }
     canvas.close();

@@ -1,12 +1,12 @@
 //! Lines, bands and a legend where there is room for it.
 
 use super::super::model::{self, Line, LineKind, Mark};
-use super::super::style::Style;
 use super::axis::Axis;
-use super::canvas::{Anchor, Canvas, FAINT, INK, Letters, PAPER, Pen, Point, RULE};
+use super::canvas::Canvas;
 use super::clip::{self, Box};
 use super::fit::{horizontal_axis, is_beyond, vertical_axis};
-use super::key::{self, Entry};
+use super::key::{self, Entry, pen};
+use super::pen::{Anchor, FAINT, INK, Letters, PAPER, Pen, Point, RULE};
 use super::{Sheet, cut, letters_in, path, ticks_in, words};
 use fedgenie_core::math::float;
 
@@ -99,18 +99,6 @@ impl Frame {
             parts.extend([vec![(x, top), (x, bottom)], cap(top), cap(bottom)]);
         }
         parts
-    }
-}
-
-/// How the line of a role is drawn; a mean by its series' dashes.
-pub(super) fn pen(style: &Style, role: LineKind) -> Pen {
-    let of = |width, opacity, dashes| Pen { colour: style.colour, width, opacity, dashes };
-    match role {
-        LineKind::Mean if style.is_dashed => of(2.2, 1.0, key::DASHES),
-        LineKind::Mean => of(2.2, 1.0, &[]),
-        LineKind::Seed | LineKind::Extreme => of(1.0, 0.45, &[]),
-        LineKind::Fit => of(1.6, 1.0, &[7.0, 4.0]),
-        LineKind::Bound => of(2.0, 1.0, &[1.5, 3.5]),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Paths of SVG in few letters: relative steps of tenths of a pixel.
 
-use super::canvas::Point;
+use super::pen::Point;
 use fedgenie_core::math::float;
 
 /// A number in the fewest letters, with one decimal.
@@ -71,8 +71,8 @@ fn one(points: &[Point], last: &mut Option<(i64, i64)>) -> String {
     written
 }
 
-/// A line without the points that lie within an eighth of a pixel of the line through the others (Ramer 1972, Douglas and
-/// Peucker 1973).
+/// A line without the points that lie within an eighth of a pixel of the line through the others (Ramer 1972, Douglas
+/// and Peucker 1973).
 pub(super) fn simplified(points: &[Point]) -> Vec<Point> {
     const NEAR: f64 = 0.125;
     let mut is_kept = vec![false; points.len()];
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn numbers_have_one_decimal_and_no_more_letters_than_needed() {
-        let found = [0.0, -0.04, 0.5, -0.5, 12.0, -3.14, 1e9].map(number);
+        let found = [0.0, -0.04, 0.5, -0.5, 12.0, -3.13, 1e9].map(number);
         assert_eq!(found, ["0", "0", ".5", "-.5", "12", "-3.1", "10000000"]);
     }
 

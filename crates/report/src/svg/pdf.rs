@@ -4,7 +4,7 @@
 //! letters and, by the font of symbols, Greek ones and signs of mathematics; other letters are question marks.
 
 use super::Family;
-use super::canvas::{Anchor, Colour, Letters, Pen, Point};
+use super::pen::{Anchor, Colour, Letters, Pen, Point};
 use pdf_writer::{Content, Finish, Name, Pdf as File, Rect, Ref, Str};
 
 /// Points per pixel.
