@@ -149,7 +149,7 @@ pub(super) fn draw(
     for (index, panel) in panels.iter().enumerate() {
         canvas.open_moved(plan.place(index), &format!("class=\"item {}\"", sheet.class(&panel.label)));
         // Bold letters are wider.
-        let title = cut(&panel.label, letters_in(0.9 * (plan.width + BETWEEN / 2.0)));
+        let title = cut(&panel.label, letters_in(0.85 * (plan.width + BETWEEN / 2.0)));
         canvas.text(&title, (0.0, -13.0), Letters { is_bold: true, ..letters });
         grid(&mut canvas, panel, &shades, (&plan, has_numbers));
         column_labels(&mut canvas, &plan, columns);
@@ -188,8 +188,8 @@ fn column_labels(canvas: &mut Canvas, plan: &Plan, columns: &[String]) {
     canvas.open_texts(letters, "");
     for (column, label) in columns.iter().enumerate().step_by(every) {
         let x = width * (column as f64 + 0.5);
-        // The last one must not leave the picture.
-        let most = letters_in(2.0 * (plan.width - x + 16.0)).min(MOST);
+        // The first and the last one must not reach into other panels.
+        let most = letters_in(2.0 * (x.min(plan.width - x) + 0.45 * BETWEEN)).min(MOST);
         canvas.text(&cut(label, most), (x, plan.height + 11.0), letters);
     }
     canvas.close();
