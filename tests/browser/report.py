@@ -276,6 +276,8 @@ def check_hiding(browser):
     assert sum(after[2] < first[2] - 10 for first, after in zip(before, hidden)) >= 2, f"rows leave gaps: {before} {hidden}"
     pressed = browser.evaluate("[everybody()[0], figures[0].root.querySelector('.toggle')].map(e => e.getAttribute('aria-pressed'))")
     assert pressed == ["false", "false"], pressed
+    keys = browser.evaluate("[...figures[0].root.querySelectorAll('.keys .n0')].map(e => e.getBoundingClientRect().width)")
+    assert len(keys) == 2 and not any(keys), f"the key names lines that are hidden: {keys}"
     browser.evaluate("everybody()[0].click()")
     browser.settle()
     again = browser.evaluate(shown)
@@ -345,12 +347,15 @@ def check_scales(browser):
     browser.settle()
     check_drawn(browser, "two log axes")
     check_places(browser, 0)
+    notes = "[...figures[0].root.querySelectorAll('.beyond')].map(e => e.getBoundingClientRect().width > 0)"
+    assert browser.evaluate(notes) == [False], "a logarithmic axis shows the bound"
     pressed = browser.evaluate("[...figures[0].root.querySelectorAll('[data-axis]')].map(e => e.getAttribute('aria-pressed'))")
     assert pressed == ["false", "true", "false", "true"], pressed
     for axis in "xy":
         browser.evaluate(f"figures[0].root.querySelector('[data-axis={axis}][value=linear]').click()")
     browser.settle()
     assert browser.evaluate("visible(figures[0]).innerHTML") == first, "linear is not what it was"
+    assert browser.evaluate(notes) == [True], "a linear axis does not show the bound"
     # Colours have scales, too.
     number = next(figure[-1] for figure in drawn(browser) if figure[1] == "heat")
     scale = f"visible(figures[{number}]).dataset.scale"

@@ -24,9 +24,19 @@ pub(super) struct FigureView<'a> {
     pub parts: Vec<(String, &'a str)>,
     /// Lines that have an entry of their own: index, index of the name, sample as markup, words.
     pub keyed: Vec<(usize, usize, String, String)>,
+    /// Whether bounds leave the frame where the vertical axis is linear, and whether it is at first.
+    pub beyond: [bool; 2],
     /// Axes with several scales: `x`, `y` or `value`, label, scales.
     pub scales: Vec<(&'static str, &'a str, Vec<&'static str>)>,
     pub tables: Vec<DataTable>,
+}
+
+impl FigureView<'_> {
+    /// Whether the line of this index is a bound.
+    pub fn is_bound(&self, line: usize) -> bool {
+        let Chart::Lines { lines, .. } = &self.of.chart else { return false };
+        lines.get(line).is_some_and(|line| line.role == LineKind::Bound)
+    }
 }
 
 /// The height of pictures of lines: the first leaves room for the table beside it on the first screen.
@@ -59,6 +69,7 @@ pub(super) fn figure_view<'a>(drawn: &'a Drawn<'a>, series: &'a [Series], is_fir
         spoken,
         pictures: pictures(of, series, *number == 1),
         keyed: keyed(&of.chart, series, &names),
+        beyond: beyond(&of.chart),
         names: named(&of.chart, series, &names),
         parts: parts(&of.chart),
         scales: scales(&of.chart),
@@ -123,14 +134,19 @@ fn parts(chart: &Chart) -> Vec<(String, &str)> {
     }
 }
 
+fn beyond(chart: &Chart) -> [bool; 2] {
+    let Chart::Lines { lines, y, marks, .. } = chart else { return [false; 2] };
+    let linear = Axis { scales: vec![Scale::Linear], ..y.clone() };
+    [svg::leaves_frame(&linear, lines, marks), y.scales.first() != Some(&Scale::Log)]
+}
+
 /// Fits and bounds.
 fn keyed(chart: &Chart, series: &[Series], names: &[&str]) -> Vec<(usize, usize, String, String)> {
-    let Chart::Lines { lines, y, marks, .. } = chart else { return Vec::new() };
-    let is_beyond = svg::leaves_frame(y, lines, marks);
+    let Chart::Lines { lines, .. } = chart else { return Vec::new() };
     let entry = |(index, line): (usize, &crate::Line)| {
         let name = names.iter().position(|name| *name == line.series)?;
         let sample = svg::sample(&svg::style(series, &line.series), line.role);
-        svg::is_keyed(line).then(|| (index, name, sample, svg::keyed_name(line, is_beyond)))
+        svg::is_keyed(line).then(|| (index, name, sample, svg::keyed_name(line, false)))
     };
     lines.iter().enumerate().filter_map(entry).collect()
 }

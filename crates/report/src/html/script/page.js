@@ -57,6 +57,7 @@ function refresh(figure) {
   else pictures.forEach(stack);
   for (const { svg } of pictures) svg.classList.toggle("off", (svg.dataset.scale ?? scales.value) !== scales.value);
   for (const button of find(root, "[data-axis]")) button.setAttribute("aria-pressed", String(scales[button.dataset.axis] === button.value));
+  for (const note of find(root, ".beyond")) note.classList.toggle("gone", scales.y === "log");
   for (const button of find(root, "[data-zoom]").slice(2)) button.disabled = figure.window === null;
 }
 
