@@ -385,6 +385,7 @@ fn report() -> Report {
             "best: bsfl (41.2 ± 3.1); power-of-choice is not told apart (+60.3 ± 75.9); by mean regret".to_owned(),
             "to tell bsfl from power-of-choice: about 64 seeds".to_owned(),
         ],
+        more: vec!["To tell one from the other: about 60 seeds.".to_owned()],
         warnings: vec![
             "Three seeds are too few for an interval of the test accuracy; single seeds are drawn.".to_owned(),
         ],

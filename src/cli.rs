@@ -10,6 +10,7 @@ mod new;
 mod progress;
 mod report;
 mod run;
+mod traces;
 mod validate;
 mod verify;
 
@@ -71,6 +72,11 @@ enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Lists published traces of devices: their authors, addresses and files; `traces convert` makes tables of them.
+    Traces {
+        #[command(subcommand)]
+        command: Option<TracesCommand>,
+    },
     /// Writes a commented scenario to start from.
     New {
         /// The file to write; it must not exist.
@@ -79,6 +85,24 @@ enum Command {
         #[arg(long)]
         learning: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+enum TracesCommand {
+    /// Makes tables that scenarios read of trace files as they are published.
+    Convert(ConvertArguments),
+}
+
+#[derive(Debug, Args)]
+struct ConvertArguments {
+    /// The set, as `fedgenie traces` names it.
+    kind: String,
+    /// Its files.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The folder for the tables.
+    #[arg(long, short, value_name = "DIR", default_value = "traces")]
+    out: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -159,9 +183,19 @@ struct ReportArguments {
     #[arg(long, value_name = "NAME")]
     reference: Option<String>,
     /// html for one page; svg, pdf or csv for one file per figure, csv also for one per table; md or latex for the
-    /// tables of results and verdicts alone.
+    /// tables alone: headline, results and verdicts.
     #[arg(long, value_name = "FORMAT", default_value = "html")]
     format: String,
+    /// Columns of the headline table of csv, md and latex, separated by commas: keys of `values` in summary.json, such
+    /// as "time_to.test_loss <= 1.8", or headings; by default the main quantities.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Adds ratios to this policy's values to the headline table.
+    #[arg(long, value_name = "NAME")]
+    ratio_to: Option<String>,
+    /// Significant digits of the headline table, from 1 to 15; by default numbers are rounded to their interval.
+    #[arg(long, value_name = "N")]
+    digits: Option<String>,
     /// Writes only the figure of this name, as svg, pdf or csv; names are those of the files.
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
@@ -197,7 +231,8 @@ struct ExportArguments {
     /// The form of the tables: csv or parquet.
     #[arg(long, value_name = "FORMAT")]
     to: String,
-    /// The folder for the tables runs, rounds and comparisons; none of these may exist there. By default export.
+    /// The folder for the tables runs, rounds, targets, clients and comparisons, and for datapackage.json, their
+    /// dictionary; none of these may exist there. By default export.
     #[arg(long, short, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Accepts changed files as they are, and names them in the column `changed`.
@@ -303,6 +338,8 @@ pub fn execute(arguments: Arguments) -> Result<u8, Error> {
             let written = std::io::stdout().lock().write_all(&script);
             written.err().and_then(printed).map_or(Ok(0), Err)
         }
+        Command::Traces { command: None } => traces::list(),
+        Command::Traces { command: Some(TracesCommand::Convert(arguments)) } => traces::write(&arguments),
         Command::New { file, learning } => new::new(&file, learning),
     }
 }

@@ -10,6 +10,7 @@ mod data;
 mod files;
 mod folder;
 pub mod markup;
+mod published;
 mod reports;
 mod saved;
 mod scenario;
@@ -42,6 +43,7 @@ targets! {
     scenario: scenario_toml, scenario_json, scenario_structured;
     data: idx, cifar, npy, csv, class_counts, ratings, item_features, weights;
     data: availability, links, speeds, samples, scripts;
+    published: published;
     folder: manifest, run_json, digests, rounds, summary_json;
     reports: diff, export, parquet, figures;
     saved: saved_run;

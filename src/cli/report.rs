@@ -1,13 +1,14 @@
 //! `fedgenie report`
 
-use super::{ReportArguments, paragraph, print, say};
+use super::{ReportArguments, paragraph, print, say, whole_number};
 use fedgenie::error::Error;
 use fedgenie::experiment::artefacts::{FIGURES_FOLDER, PAGE_FILE};
 use fedgenie::experiment::below::own;
 use fedgenie::experiment::note_written;
 use fedgenie::experiment::stored::{Notice, Reader};
 use fedgenie::report::{
-    Chart, Figure, FigureFormat, Layout, LayoutWishes, Report, TableFormat, write_figures_as, write_page, write_tables,
+    Chart, Figure, FigureFormat, Headline, HeadlineWishes, Layout, LayoutWishes, Report, TableFormat, headline,
+    write_figures_as, write_headline, write_page, write_tables,
 };
 use fedgenie::text::{self, message};
 use std::cell::RefCell;
@@ -47,13 +48,15 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
         return Err(Error::Usage(message));
     }
     let layout = layout_of(arguments)?;
+    let wishes = wishes_of(arguments, parts)?;
     let told = RefCell::new(Vec::new());
     let tell = |notice: &Notice| {
         super::tell(notice);
         told.borrow_mut().push(notice.sentence());
     };
     let reader = Reader::new(&tell).allowing_changed(arguments.allow_changed);
-    let mut report = Report::load_against(&arguments.folders, arguments.reference.as_deref(), &reader)?;
+    let results = Report::results(&arguments.folders, arguments.reference.as_deref(), &reader)?;
+    let mut report = Report::of(&results);
     for warning in report.warnings.iter().filter(|warning| !told.borrow().contains(warning)) {
         say(&format!("fedgenie: warning: {}", message(warning)));
     }
@@ -83,10 +86,28 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
         write_page(&report, &path)?;
         print(&format!("written to {}\n", text::path(&path)))?;
     } else {
-        write_parts(arguments, &report, (parts, layout), &target(FIGURES_FOLDER))?;
+        let table = if parts.1.is_some() { headline(&results, wishes)? } else { Headline::default() };
+        write_parts(arguments, (&report, &table), (parts, layout), &target(FIGURES_FOLDER))?;
     }
     print(&paragraph(&report.answers))?;
+    print(&paragraph(&report.more))?;
     Ok(0)
+}
+
+/// How the headline table is made.
+fn wishes_of(arguments: &ReportArguments, (_, tables): Parts) -> Result<HeadlineWishes<'_>, Error> {
+    let ReportArguments { columns, ratio_to, digits, .. } = arguments;
+    let of_table =
+        [("--columns", !columns.is_empty()), ("--ratio-to", ratio_to.is_some()), ("--digits", digits.is_some())];
+    let given = of_table.into_iter().find(|(_, is_given)| *is_given);
+    if let Some((option, _)) = given.filter(|_| tables.is_none() || arguments.figure.is_some()) {
+        let found = if tables.is_none() { format!("--format {}", arguments.format) } else { "--figure".to_owned() };
+        return Err(Error::Usage(format!(
+            "{option} is for the tables of --format csv, md or latex, and found {found}"
+        )));
+    }
+    let digits = digits.as_ref().map(|digits| whole_number("digits", digits, (1, 15))).transpose()?;
+    Ok(HeadlineWishes { columns, ratio_to: ratio_to.as_deref(), digits })
 }
 
 /// How pictures are laid out.
@@ -108,7 +129,7 @@ fn layout_of(arguments: &ReportArguments) -> Result<Layout, Error> {
 /// Writes figures and tables into a folder.
 fn write_parts(
     arguments: &ReportArguments,
-    report: &Report,
+    (report, headline): (&Report, &Headline),
     ((figures, tables), layout): (Parts, Layout),
     folder: &Path,
 ) -> Result<(), Error> {
@@ -126,7 +147,10 @@ fn write_parts(
     }
     let drawn = figures.map_or_else(|| Ok(Vec::new()), |format| write_figures_as(report, folder, format, layout))?;
     let tables = tables.filter(|_| arguments.figure.is_none());
-    let told = tables.map_or_else(|| Ok(Vec::new()), |format| write_tables(report, folder, format))?;
+    let mut told = tables.map_or_else(|| Ok(Vec::new()), |format| write_tables(report, folder, format))?;
+    if let Some(format) = tables.filter(|_| !headline.is_empty()) {
+        told.push(write_headline(headline, folder, format)?);
+    }
     if let Some(results) = of_folder {
         let names = drawn.iter().chain(&told).filter_map(|path| path.strip_prefix(results).ok());
         note_written(results, names.map(|name| name.to_string_lossy().replace('\\', "/")))?;

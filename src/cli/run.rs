@@ -10,7 +10,9 @@ use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::stored::Status;
 use fedgenie::experiment::{
     Earlier as Becomes, Experiment, INTERVAL_SEEDS, Interval, LookedAt, Outputs, Overrides, ROUNDS_PER_LOOK,
-    ResultFolder, RunId, RunSummary, Shard, Summary, answers, artefacts, below, build, execute, table, warnings,
+    ResultFolder, RunId, RunSummary, Shard, Summary,
+    answers::{self, Told},
+    artefacts, below, build, execute, table, warnings,
 };
 use fedgenie::lanes::Path;
 use fedgenie::limits;
@@ -352,8 +354,11 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
         sections.task.kind(),
         if seeds == 1 { "" } else { "s" },
     ));
+    let Told { first, rest } = answers::told(summary);
+    told.extend(first.iter().map(|sentence| format!("{sentence}\n")));
+    told.push_str(if first.is_empty() { "" } else { "\n" });
     told.push_str(&table(summary));
-    told.push_str(&paragraph(&answers::told(summary)));
+    told.push_str(&paragraph(&rest));
     let all: Vec<u8> =
         summary.runs.iter().flat_map(|run| run.digest.timeline.bytes().chain(run.digest.model.bytes())).collect();
     let which = if summary.runs.len() == experiment.runs().len() { "all runs" } else { "these runs" };

@@ -1,7 +1,7 @@
 //! Every wrong input is refused before anything is written: exit code 2, nothing on stdout, and one message that names
 //! file, line, key path, the value found and the right one.
 
-use super::support::{Answer, SCENARIO, Workplace, changed, line_of};
+use super::support::{Answer, PLAIN, SCENARIO, Workplace, changed, line_of};
 use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 
@@ -723,4 +723,18 @@ fn fewer_examples_than_clients() {
     write_images(&place, &[]);
     let start = format!("{SCENARIO}:{}: task.softmax-regression", line_of(&scenario, "[task.softmax-regression]"));
     assert_refuses(&place, &[], &start, &["13 clients", "12 examples"]);
+}
+
+/// A quantity alone is a constant law; a number without a unit is refused as one, with its unit named.
+#[test]
+fn a_quantity_alone_is_a_constant_law() {
+    let digest = |text: &str| {
+        let printed = Workplace::with(text).fedgenie(&["run", SCENARIO, "--quiet"]).stdout;
+        printed.lines().find(|line| line.starts_with("digest")).map(str::to_owned)
+    };
+    let alone = changed(PLAIN, "{ constant = \"2 s\" }", "\"2 s\"");
+    assert!(digest(PLAIN).is_some() && digest(&alone) == digest(PLAIN));
+    assert_ne!(digest(&changed(PLAIN, "{ constant = \"2 s\" }", "\"3 s\"")), digest(PLAIN));
+    refused(COMPUTE, "2", "population.latency.compute", &["found 2", "\"2 s\""]);
+    refused(COMPUTE, "\"2 sec\"", "population.latency.compute", &["2 sec"]);
 }

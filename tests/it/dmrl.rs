@@ -341,7 +341,7 @@ fn every_protocol_on_any_number_of_threads() {
             assert_eq!(one.final_metrics.len(), 2 * (1 + 2 * 5 + 1));
             let (auc, loss) = (one.final_metrics["test_auc"], one.final_metrics["test_loss"]);
             assert!(auc > 0.4 && auc < 1.0 && loss > 0.0 && loss < 2.0, "{protocol}, {}: {auc} {loss}", one.arm);
-            assert_eq!(one.reference["popularity"].len(), 1 + 2 * 5);
+            assert_eq!(one.controls["popularity"].len(), 1 + 2 * 5);
         }
     }
 }

@@ -35,7 +35,7 @@ fn tables_have_the_numbers_of_the_files() {
     for (row, run) in runs.iter().zip(summary["runs"].as_array().unwrap()) {
         assert_eq!((&*row["policy"], row["seed"].parse().ok()), (run["arm"].as_str().unwrap(), run["seed"].as_u64()));
         assert_eq!(number(row, "virtual_time_s"), run["virtual_time_s"].as_f64().unwrap());
-        assert_eq!(row["protocol.synchronous.cohort"], if row["point"] == "0" { "2" } else { "3" });
+        assert_eq!(row["cohort"], if row["point"] == "0" { "2" } else { "3" });
         assert_eq!((&*row["ended"], &*row["folder"]), ("rounds", "out"));
         assert_eq!(row["model"], run["digest"]["model"].as_str().unwrap());
     }
@@ -46,7 +46,7 @@ fn tables_have_the_numbers_of_the_files() {
         assert_eq!(number(row, "closed_s"), round["closed_s"].as_f64().unwrap());
         assert_eq!(number(row, "down_bytes"), round["down_bytes"].as_f64().unwrap());
         assert_eq!(number(row, "selected"), 3.0);
-        assert_eq!(row["test_score"].is_empty(), round["metrics"].get("test_score").is_none());
+        assert_eq!(row["metric_test_score"].is_empty(), round["metrics"].get("test_score").is_none());
     }
     assert_eq!(of_run.len(), 12);
     for arm in summary["arms"].as_array().unwrap() {
@@ -108,7 +108,7 @@ fn tables_are_written_as_parquet() {
     place.run_into("out", &[]);
     let answer = place.fedgenie(&["export", "out", "--to", "parquet", "-o", "tables"]);
     assert_eq!(answer.code, 0, "{answer:?}");
-    for (name, column) in [("runs", "virtual_time_s"), ("rounds", "test_score"), ("comparisons", "against")] {
+    for (name, column) in [("runs", "virtual_time_s"), ("rounds", "metric_test_score"), ("comparisons", "against")] {
         let bytes = std::fs::read(place.path(&format!("tables/{name}.parquet"))).unwrap();
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{name}");
         assert!(bytes.windows(column.len()).any(|part| part == column.as_bytes()), "{name} has no {column}");

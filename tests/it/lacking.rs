@@ -289,7 +289,7 @@ fn a_run_with_its_summary_alone_is_called_so() {
     }
     let runs = rows(&place, "runs");
     let alone: Vec<_> = runs.iter().filter(|run| run["status"] == "summary-only").collect();
-    assert!(alone.len() == 1 && alone[0]["policy"] == "bsfl" && !alone[0]["regret.mean"].is_empty());
+    assert!(alone.len() == 1 && alone[0]["policy"] == "bsfl" && !alone[0]["regret_mean"].is_empty());
     assert!(rows(&place, "comparisons").iter().all(|row| row["status"] == "complete" && row["n"] == "2"));
 }
 

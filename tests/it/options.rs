@@ -76,6 +76,7 @@ fn words_of(command: &str) -> &'static [&'static str] {
         "list" => &["list", "law"],
         "describe" => &["describe", "law/constant"],
         "schema" => &["schema"],
+        "traces" => &["traces"],
         "examples" => &["examples"],
         "completions" => &["completions", "bash"],
         "new" => &["new", "mine.toml"],
@@ -97,6 +98,7 @@ fn values_of(command: &str, option: &str) -> (&'static [&'static str], &'static 
         ("report", "--width" | "--height" | "--title" | "--font" | "--figure") => {
             (&["--format", "svg", "-o", "figures"], &["{}"])
         }
+        ("report", "--columns" | "--ratio-to" | "--digits") => (&["--format", "md", "-o", "figures"], &["{}"]),
         ("report", "--out") => (&["--format", "md"], &["{}"]),
         ("export", "--out") => (&["--to", "csv"], &["{}"]),
         _ => (&[], &["{}"]),

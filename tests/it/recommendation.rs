@@ -94,7 +94,7 @@ fn every_protocol_with_every_policy_on_any_number_of_threads() {
             assert!(auc > 0.4 && auc < 1.0, "{protocol}, {}: {auc}", one.arm);
             // On test and validation data, of participants, and how old items are.
             assert_eq!(one.final_metrics.len(), 3 * (1 + 2 * 5) + 3);
-            assert_eq!(one.reference["popularity"].len(), 1 + 2 * 5);
+            assert_eq!(one.controls["popularity"].len(), 1 + 2 * 5);
             assert_eq!((one.data["users"], one.data["items"]), (30, 50));
         }
     }
@@ -197,7 +197,7 @@ fn models_are_written_and_begun_with() {
     assert!(ids.starts_with("index,id\n0,0\n1,1\n"), "{ids}");
     assert!(!place.path("first/runs/random-s1/items.csv").exists(), "these ids stand for themselves");
     let summary = place.json("first/summary.json");
-    assert!(summary["runs"][0]["reference"]["popularity"]["test_auc"].as_f64().unwrap() > 0.4);
+    assert!(summary["runs"][0]["controls"]["popularity"]["test_auc"].as_f64().unwrap() > 0.4);
     assert_eq!(place.fedgenie(&["verify", "first"]).code, 0);
     let start = "[task.recommendation]\nstart = \"first/runs/random-s1/model.safetensors\"\n";
     std::fs::write(place.path("again.toml"), text.replace("[task.recommendation]\n", start)).unwrap();

@@ -362,7 +362,7 @@ fn tables_and_single_figures_for_a_paper() {
         ("latex", "tex", "% needs \\usepackage{booktabs}\n\\begin{tabular}{lr"),
     ] {
         let answer = place.fedgenie(&["report", "out", "--format", format, "-o", format]);
-        assert!(answer.code == 0 && answer.stdout.contains("2 tables written to"), "{answer:?}");
+        assert!(answer.code == 0 && answer.stdout.contains("3 tables written to"), "{answer:?}");
         assert!(place.text(&format!("{format}/results.{ending}")).starts_with(start));
         let verdicts = place.text(&format!("{format}/verdicts.{ending}"));
         let report = report(&place, &["out"]);

@@ -223,12 +223,13 @@ fn a_loss_above_that_of_the_initial_model_is_said() {
     for place in [&good, &bad] {
         let summary = place.json("out/summary.json");
         let runs = summary["runs"].as_array().unwrap();
-        let initial: Vec<f64> = runs.iter().map(|run| run["initial"]["test_loss"].as_f64().unwrap()).collect();
+        let initial: Vec<f64> =
+            runs.iter().map(|run| run["controls"]["initial"]["test_loss"].as_f64().unwrap()).collect();
         assert!(initial[0] == initial[1] && initial[2] == initial[3] && initial[0] != initial[2], "{initial:?}");
         let last: Vec<f64> = runs.iter().map(|run| run["final"]["test_loss"].as_f64().unwrap()).collect();
         assert!(initial.iter().zip(&last).all(|(first, last)| (last > first) == std::ptr::eq(place, &bad)));
         let kept = place.json("out/runs/random-s1/run.json");
-        assert_eq!(kept["initial"], runs[0]["initial"]);
+        assert_eq!(kept["controls"]["initial"], runs[0]["controls"]["initial"]);
     }
     assert_eq!(bad.fedgenie(&["verify", "out"]).code, 0);
 }
@@ -244,15 +245,18 @@ fn the_initial_model_is_measured_beside_the_run() {
         for key in ["virtual_time_s", "traffic", "compute_s", "dispatched"] {
             assert_eq!(one[key], other[key], "{key}");
         }
-        assert_eq!(one["initial"]["test_loss"], other["initial"]["test_loss"]);
+        assert_eq!(one["controls"]["initial"]["test_loss"], other["controls"]["initial"]["test_loss"]);
         // It has the same measures as rounds.
-        assert!(one["initial"]["client_loss_mean"].is_null() && other["initial"]["client_loss_mean"].is_number());
+        assert!(
+            one["controls"]["initial"]["client_loss_mean"].is_null()
+                && other["controls"]["initial"]["client_loss_mean"].is_number()
+        );
     }
     // A script is no model.
     let scripted = changed(PLAIN, "[protocol", "[task.scripted]\nvalues = [0.5]\n[protocol");
     let place = Workplace::with(&scripted);
     place.run_into("out", &[]);
-    assert!(place.json("out/summary.json")["runs"][0]["initial"].is_null());
+    assert!(place.json("out/summary.json")["runs"][0]["controls"]["initial"].is_null());
 }
 
 #[test]

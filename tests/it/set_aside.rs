@@ -158,7 +158,7 @@ fn quality_is_that_of_validation_rows() {
         let round = &place.lines("out/runs/mab-frs-s1/rounds.jsonl")[0];
         let run = &place.json("out/summary.json")["runs"][0];
         let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
-        let gain = number(&run["final"][metric]) - number(&run["initial"][metric]);
+        let gain = number(&run["final"][metric]) - number(&run["controls"]["initial"][metric]);
         let remembered = number(&round["explain"][0]["after"]["R"][0]);
         assert!(gain != 0.0 && (remembered - 0.5 * gain).abs() < 1e-12, "{metric}: {remembered} {gain}");
     }

@@ -191,7 +191,13 @@ fn who_arrives_after_the_end_of_another_is_not_behind() {
         (&answer["ranked"], &answer["best"], &answer["remedy"][0]),
         (&json!(false), &Value::Null, &json!("stop.rounds="))
     );
-    assert!(printed.contains("policies are not ranked by virtual time to test_loss <= "), "{printed}");
+    assert!(printed.contains("Policies are not ranked by virtual time to test_loss <= "), "{printed}");
+    // The other commands warn of what is missing.
+    for command in [&["export", "out", "--to", "csv"][..], &["report", "out"], &["diff", "out", "out"]] {
+        let told = work.fedgenie(command);
+        let told = format!("{}{}", told.stdout, told.stderr);
+        assert!(told.contains("policies are not compared in "), "{command:?}: {told}");
+    }
 
     // With the remedy all are watched equally long.
     let sets = answer["remedy"].as_array().unwrap().iter().flat_map(|set| ["--set", set.as_str().unwrap()]);

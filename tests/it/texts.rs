@@ -242,10 +242,18 @@ fn names_of_folders_and_metrics_mean_nothing_to_tools() {
     let answer = place.fedgenie(&[&words[..], &folders[..]].concat());
     assert_eq!(answer.code, 0, "{answer:?}");
     let rows = markup::csv(&place.text("export/rounds.csv"));
-    assert!(rows[0].iter().any(|name| name == "'=cmd|'/C calc'!A0") && rows[0].iter().any(|name| name == "'-1+2"));
+    for name in ["metric_cmd_c_calc_a0", "metric_minus_1_2", "metric_i_http_a_b"] {
+        assert!(rows[0].iter().any(|column| column == name), "{:?}", rows[0]);
+    }
+    let dictionary = place.text("export/datapackage.json");
+    harmless(&dictionary);
+    let dictionary: Value = serde_json::from_str(&dictionary).unwrap();
+    let fields = dictionary["resources"][0]["schema"]["fields"].as_array().unwrap();
+    assert!(fields.iter().any(|field| field["quantity"] == "final.\u{1b}[2J" && field["name"] == "metric_2j"));
     assert!(rows.iter().any(|row| row[0] == "'=cmd|'!A0"));
     for folder in ["export", "csv"] {
-        for file in files_of(&place.path(folder)) {
+        let is_table = |file: &std::path::PathBuf| file.extension().is_some_and(|ending| ending == "csv");
+        for file in files_of(&place.path(folder)).filter(is_table) {
             assert!(markup::csv(&fs::read_to_string(file).unwrap()).len() > 1);
         }
     }

@@ -52,7 +52,7 @@ fn assert_close(found: f64, expected: f64) {
 fn points_are_compared_with_the_reference_and_their_neighbours() {
     let place = Workplace::with(&format!("{}{CONSTANT}", changed(PLAIN, "seeds = 1", "seeds = 3")));
     let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
-    let expected = "\nbest: 1000 ms (36 s); both others are told apart, 2 s is next (+12 s, 1.33 times); by virtual time of the run, 3 seeds\n";
+    let expected = "\nConstant 1000 ms is fastest: 36 s, 3 seeds; next, 2 s takes 12 s longer (33 %).\n";
     assert!(answer.stdout.contains(expected), "{answer:?}");
     let answer = place.fedgenie(&["report", "out"]);
     assert!(answer.stdout.ends_with(expected), "{answer:?}");
@@ -87,8 +87,8 @@ fn points_are_compared_with_the_reference_and_their_neighbours() {
         [("4 s", "2 s", "higher"), ("1000 ms", "2 s", "lower"),],
         "neighbours of the reference are compared with it once"
     );
-    assert!(found.answers[0].starts_with("best: 1000 ms (36 s)"), "{:?}", found.answers);
-    assert!(place.text("out/report.html").contains("best: 1000 ms (36 s)"));
+    assert!(found.answers[0].starts_with("Constant 1000 ms is fastest: 36 s"), "{:?}", found.answers);
+    assert!(place.text("out/report.html").contains("Constant 1000 ms is fastest: 36 s"));
 }
 
 /// Zipped paths are one axis; the reference of the scenario; two policies, each with its own answer.
@@ -255,7 +255,7 @@ fn the_best_of_a_grid_and_what_is_as_good_are_outlined() {
     let sweep = "[sweep]\n\"population.latency.compute.constant\" = [\"2 s\", \"1 s\", \"4 s\"]\n\"protocol.synchronous.cohort\" = [1, 2]\n";
     let place = Workplace::with(&format!("{}{sweep}", changed(PLAIN, "seeds = 1", "seeds = 3")));
     let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
-    let best = "best: constant = 1 s, cohort = 1 (36 s); constant = 1 s, cohort = 2 is the same; 4 others are told apart; by virtual time of the run";
+    let best = "Constant = 1 s, cohort = 1 is fastest: 36 s, 3 seeds; constant = 1 s, cohort = 2 is the same; 4 others are worse.";
     assert!(answer.stdout.contains(best), "{answer:?}");
     let found = report(&place, &["out"]);
     let Chart::Heat { columns, rows, panels, .. } = &figure(&found, "virtual_time_s").chart else {

@@ -16,6 +16,7 @@ mod build_id;
 mod checkpoint;
 mod clock;
 pub mod compared;
+pub mod controls;
 pub mod cpu;
 mod curve;
 mod effective;
@@ -55,7 +56,9 @@ pub use heavy::{MedianOf, are_heavy, is_time};
 pub use incomplete::{Incomplete, counted, in_words, without_results};
 pub use measured::{ACTIVE_CLUSTERS, Named, REASSIGNMENTS, is_loss};
 pub use summary::{ArmSummary, Comparison, PointComparison, RunSummary, Summary, Traffic};
-pub use table::{INTERVAL_SEEDS, ROUNDING, is_told_who_was_asked, number, overridden, show, show_until, table};
+pub use table::{
+    INTERVAL_SEEDS, ROUNDING, is_told_who_was_asked, number, overridden, show, show_rounded, show_until, table,
+};
 pub use taken_over::{LookedAt, ROUNDS_PER_LOOK};
 pub use warnings::warnings;
 pub use watch::{CONVERGENCE, Converged, Reached, Watch};

@@ -19,7 +19,7 @@ pub mod weights;
 pub use batch::Batch;
 pub use linear_regression::LinearRegression;
 pub use network::Network;
-pub use outputs::{Outputs, outputs};
+pub use outputs::{Outputs, outputs, targets};
 pub use softmax_regression::SoftmaxRegression;
 pub use weights::TensorLayout;
 

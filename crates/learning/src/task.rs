@@ -19,7 +19,7 @@ pub mod rating_graph;
 pub mod recommendation;
 
 pub use clusters::{ClusterNetworks, read_clusters, tensors_of_models};
-pub use describe::{Appendix, Description, References};
+pub use describe::{Appendix, Controls, Description};
 pub use error::{TaskError, check_parameters};
 pub use evaluation::{Ask, ModelState, On};
 pub use labelled::Labelled;

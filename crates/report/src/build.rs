@@ -1,5 +1,6 @@
 //! From results to a report: comparable experiments, labels, colours, tables.
 
+use super::controls::controls;
 use super::figures::{figures, lead, points as of_points};
 use super::folders::notes;
 use super::lacking::{NO_RUN, add_rows, add_to_overview, lacking};
@@ -13,7 +14,7 @@ use super::why;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::answers::told;
+use fedgenie_experiment::experiment::answers::{Told, told};
 use fedgenie_experiment::experiment::artefacts;
 use fedgenie_experiment::experiment::stored::{Reader, Status, distinct};
 use fedgenie_experiment::experiment::{CONVERGENCE, INTERVAL_SEEDS, overridden, show, warnings as of_runs};
@@ -36,6 +37,14 @@ impl Report {
     /// # Errors
     /// As [`Self::load`], and if no folder has such a policy.
     pub fn load_against(folders: &[PathBuf], reference: Option<&str>, reader: &Reader<'_>) -> Result<Self, Error> {
+        Self::results(folders, reference, reader).map(|results| Self::of(&results))
+    }
+
+    /// The results that [`Self::load_against`] makes its report of.
+    ///
+    /// # Errors
+    /// As [`Self::load_against`].
+    pub fn results(folders: &[PathBuf], reference: Option<&str>, reader: &Reader<'_>) -> Result<Vec<Results>, Error> {
         let mut results = Results::load_all(folders, reader)?;
         let is_known =
             results.iter().any(|results| results.labels.iter().any(|label| Some(label.as_str()) == reference));
@@ -57,7 +66,7 @@ impl Report {
             let message = format!("{folder} holds no complete run, so there is nothing to report; {remedy}");
             return Err(Error::Usage(message));
         }
-        Ok(Self::of(&results))
+        Ok(results)
     }
 
     /// The report on one or several experiments.
@@ -71,22 +80,15 @@ impl Report {
     pub fn of(results: &[Results]) -> Self {
         assert!(!results.is_empty(), "a report is about something");
         let prefixes = prefixes(results);
-        let labels: Vec<Vec<String>> = results
-            .iter()
-            .zip(&prefixes)
-            .map(|(results, prefix)| {
-                let label =
-                    |label: &String| if prefix.is_empty() { label.clone() } else { format!("{prefix}: {label}") };
-                results.labels.iter().map(label).collect()
-            })
-            .collect();
+        let labels = labels(results, &prefixes);
         let mut report = Self {
             title: match results {
                 [only] => only.title().to_owned(),
                 _ => prefixes.join(", "),
             },
             experiments: results.iter().zip(&prefixes).map(|(results, prefix)| experiment(results, prefix)).collect(),
-            answers: results.iter().zip(&prefixes).flat_map(|(results, prefix)| found(results, prefix)).collect(),
+            answers: found(results, &prefixes, |told| told.first),
+            more: found(results, &prefixes, |told| told.rest),
             warnings: warnings(results, &prefixes),
             series: series(results, &labels),
             ..Self::default()
@@ -204,15 +206,24 @@ impl Report {
 }
 
 /// The prefix of each experiment's policies: nothing if there is one experiment, else its folder's name, made unique.
-fn prefixes(results: &[Results]) -> Vec<String> {
+pub(super) fn prefixes(results: &[Results]) -> Vec<String> {
     if results.len() == 1 {
         return vec![String::new()];
     }
     distinct(results.iter().map(|result| result.name.as_str()))
 }
 
+/// The labels of each experiment's policies.
+pub(super) fn labels(results: &[Results], prefixes: &[String]) -> Vec<Vec<String>> {
+    let of_one = |(results, prefix): (&Results, &String)| {
+        let label = |label: &String| if prefix.is_empty() { label.clone() } else { format!("{prefix}: {label}") };
+        results.labels.iter().map(label).collect()
+    };
+    results.iter().zip(prefixes).map(of_one).collect()
+}
+
 /// Experiments with the same points.
-fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
+pub(super) fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
     let mut blocks: Vec<Vec<usize>> = Vec::new();
     for (folder, result) in results.iter().enumerate() {
         match blocks.iter_mut().find(|block| results[block[0]].summary.points == result.summary.points) {
@@ -235,10 +246,13 @@ fn series(results: &[Results], labels: &[Vec<String>]) -> Vec<Series> {
     style::series(&policies, |name| policy::CATALOGUE.entries.iter().position(|entry| entry.name == name))
 }
 
-/// The findings of an experiment, in sentences.
-fn found(results: &Results, prefix: &str) -> Vec<String> {
-    let of = |line: String| if prefix.is_empty() { line } else { format!("{prefix}: {line}") };
-    told(&results.summary).into_iter().map(of).collect()
+/// Findings of all folders, each under its folder's name.
+fn found(results: &[Results], prefixes: &[String], which: impl Fn(Told) -> Vec<String>) -> Vec<String> {
+    let of = |(results, prefix): (&Results, &String)| {
+        let name = |line| if prefix.is_empty() { line } else { format!("{prefix}: {line}") };
+        which(told(&results.summary)).into_iter().map(name).collect::<Vec<_>>()
+    };
+    results.iter().zip(prefixes).flat_map(of).collect()
 }
 
 /// The facts of an experiment.
@@ -360,7 +374,7 @@ fn brief(study: &Study<'_>) -> Option<Table> {
     let mut quantities = study.quantities_by_question();
     quantities.retain(|quantity| quantity.is_main);
     quantities.truncate(most_quantities);
-    let (rows, lacking) = (study.combinations(), lacking(study));
+    let (rows, lacking, controls) = (study.combinations(), lacking(study), controls(study));
     if rows.len() + lacking.len() > most_rows || quantities.is_empty() {
         return None;
     }
@@ -373,6 +387,10 @@ fn brief(study: &Study<'_>) -> Option<Table> {
         columns: std::iter::once("policy".to_owned()).chain(columns).collect(),
         rows: rows.into_iter().map(row).collect(),
     };
+    for control in controls.iter().take(most_rows.saturating_sub(table.rows.len())) {
+        let cells = quantities.iter().map(|quantity| control.value(quantity).map_or_else(String::new, show));
+        table.rows.push(std::iter::once(control.label.clone()).chain(cells).collect());
+    }
     add_rows(&lacking, &mut table, |_| NO_RUN.to_owned());
     Some(table)
 }
@@ -424,5 +442,15 @@ fn table(study: &Study<'_>, table: &mut Table) {
             }
         }
         table.rows.push(row);
+    }
+    for control in controls(study) {
+        let mut row = vec![String::new(); table.columns.len()];
+        (row[0], row[1]) = (control.label.clone(), control.seeds().to_string());
+        for (quantity, &column) in quantities.iter().zip(&columns) {
+            row[column] = control.value(quantity).map_or_else(String::new, show);
+        }
+        if row[2..].iter().any(|cell| !cell.is_empty()) {
+            table.rows.push(row);
+        }
     }
 }

@@ -1,46 +1,56 @@
 //! Results as tidy tables for a data frame: a row is one observation, a column one number.
 //!
-//! Each row of `runs` is a run of the experiment in any state: `folder`, `policy`, `seed`, `point`, a column for each
-//! swept path, `status` (`complete`, `failed`, `missing`, or `summary-only` where only its `run.json` is left),
-//! `reason` (why it failed, or cannot be used), `ended`, both digests, and every number of the run.
+//! | table | a row is |
+//! |---|---|
+//! | `runs` | a run of the experiment in any state: its status, digests and numbers |
+//! | `rounds` | a recorded round of a run |
+//! | `targets` | a target of a run |
+//! | `clients` | a client of a run |
+//! | `comparisons` | a statistic over seeds: a number of a policy at a point, or a difference |
 //!
-//! Each row of `rounds` is a recorded round of a run: the run's keys, `round`, `opened_s`, `closed_s`, counts of
-//! clients, `reward`, `down_bytes` and `up_bytes` so far, `regret.METER`, metrics.
+//! `datapackage.json` is the dictionary: type, unit and meaning of each column, and the keys that join tables. Each
+//! column is defined once ([`column::Column`]), with its cell beside it ([`table::Table::with`]): CSV, Parquet and the
+//! dictionary have the same names and types.
 //!
-//! Each row of `comparisons` is a number of a policy at a point, or its difference to another policy, or to itself at
-//! another point: `folder`, `point`, swept paths, `quantity`, `policy`, `against` (empty for the number itself),
-//! `against_point` (empty for the same point), `statistic` (`mean` or `median`), `value`, `low`, `high`, `n`, `status`
-//! (`complete`, or `incomplete` where runs of a policy are missing or failed). A policy without a complete run has a
-//! row without a quantity, `failed` or `missing`.
-//!
-//! `changed` in all tables names the changed files behind a row.
-//!
-//! Numbers of runs and comparisons are named as in `summary.json`. A cell is empty where a number is unknown: a metric
-//! of a round that was not evaluated, a time to a target that was not reached, an interval of too few seeds.
-//!
-//! Parquet tells texts, whole numbers and numbers apart; a swept path whose values are all numbers is one.
+//! A cell is empty where a number is unknown: a metric of a round that was not evaluated, a time to a target that was
+//! not reached, an interval of too few seeds.
 
+mod clients;
+mod column;
+mod comparisons;
+mod names;
+mod package;
 mod parquet;
+mod quantities;
+mod rounds;
+mod rows;
 mod sheet;
+mod swept;
+mod table;
+mod targets;
 
 use super::source::Results;
-use fedgenie_core::math::statistics::Estimate;
+use column::{Cell, Column, Kind};
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
+use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::artefacts::{ROUNDS_FILE, RUNS_FOLDER};
-use fedgenie_experiment::experiment::stored::{Reader, RunState, Status};
-use fedgenie_experiment::experiment::{ArmSummary, RunSummary, below};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use sheet::{Cell, Column, Kind, Row, Sheet};
+use fedgenie_experiment::experiment::stored::{Reader, Status};
+use fedgenie_experiment::experiment::{ACTIVE_CLUSTERS, REASSIGNMENTS, RunSummary};
+use names::{Names, identifier};
+use package::{PACKAGE_FILE, package};
+use quantities::Metrics;
+pub(super) use quantities::column_name;
+use rounds::{Measured, RoundRow};
+use rows::{OfRun, RunRow};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, OpenOptions};
-use std::io::{self, BufRead, BufReader};
+use std::fs;
 use std::path::{Path, PathBuf};
+use swept::{Swept, swept};
+use table::{Description, RUN_KEY, Table};
 
 /// The tables, in their order.
-const TABLES: [&str; 3] = ["runs", "rounds", "comparisons"];
+const TABLES: [&str; 5] = ["runs", "rounds", "targets", "clients", "comparisons"];
 
 /// File formats of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +73,7 @@ impl ExportFormat {
 /// The result of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
-    /// The tables.
+    /// The tables, and the data dictionary.
     pub paths: Vec<PathBuf>,
     /// Warnings about the runs, in sentences.
     pub warnings: Vec<String>,
@@ -75,7 +85,8 @@ pub struct Exported {
 /// As [`Reader::read`]; if a round cannot be read, a file is there already, or cannot be written.
 pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &Reader<'_>) -> Result<Exported, Error> {
     let results = Results::load_all(folders, &reader.using_rounds())?;
-    let paths = TABLES.map(|table| into.join(format!("{table}.{}", format.ending())));
+    let names = TABLES.iter().map(|table| format!("{table}.{}", format.ending())).chain([PACKAGE_FILE.to_owned()]);
+    let paths: Vec<PathBuf> = names.map(|name| into.join(name)).collect();
     if let Some(there) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
         let message = format!("{} is there already; give -o another folder, or delete it", there.display());
         return Err(Error::Usage(message));
@@ -84,336 +95,167 @@ pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &R
         return Err(Error::Usage(format!("{} is a file; give -o a folder for the tables", into.display())));
     }
     fs::create_dir_all(into).map_err(|source| Error::Write { path: into.to_owned(), source })?;
-    let points = results.iter().flat_map(|results| &results.summary.points);
-    let swept: BTreeSet<String> = points.flat_map(|point| point.keys().cloned()).collect();
-    let swept = swept.into_iter().map(|path| Column::new(&path, kind_of(&results, &path))).collect();
-    let export = Export { results, swept };
-    let [runs, rounds, comparisons] = &paths;
-    let (run, round, comparison) = (export.run_columns(), export.round_columns(), export.comparison_columns());
-    write(runs, format, run, |sheet| export.runs(sheet))?;
-    write(rounds, format, round, |sheet| export.rounds(sheet))
-        .and_then(|()| write(comparisons, format, comparison, |sheet| export.comparisons(sheet)))
-        .inspect_err(|_| [runs, rounds].into_iter().for_each(|path| drop(fs::remove_file(path))))?;
-    let warnings = export.results.iter().flat_map(Results::warnings_of_runs).collect();
-    Ok(Exported { paths: paths.to_vec(), warnings })
+    write_all(&Export::new(&results), into, format)
+        .inspect_err(|_| paths.iter().for_each(|path| drop(fs::remove_file(path))))?;
+    let warnings = results.iter().flat_map(Results::warnings_of_runs).collect();
+    Ok(Exported { paths, warnings })
 }
 
-/// The type of the values of a swept path.
-fn kind_of(results: &[Results], path: &str) -> Kind {
-    let mut values = results.iter().flat_map(|results| &results.summary.points).filter_map(|point| point.get(path));
-    let is_number = |value: &String| value.parse::<f64>().is_ok_and(f64::is_finite);
-    if values.all(is_number) { Kind::Number } else { Kind::Text }
+/// Writes all tables, and the dictionary when they are whole.
+fn write_all(export: &Export<'_>, into: &Path, format: ExportFormat) -> Result<(), Error> {
+    let tables = [
+        export.write_runs(into, format)?,
+        export.write_rounds(into, format)?,
+        targets::table()
+            .write(into, format, |add| export.runs().flat_map(targets::rows).try_for_each(|row| add(&row)))?,
+        clients::table().write(into, format, |add| export.runs().try_for_each(|of| clients::rows(of, add)))?,
+        comparisons::table(&export.swept, &export.numbers, &export.metrics)
+            .write(into, format, |add| comparisons::rows(export.results, add))?,
+    ];
+    let path = into.join(PACKAGE_FILE);
+    let text = format!("{:#}\n", package(export.results, &tables, format));
+    fs::write(&path, text::escaped_json(&text).as_bytes()).map_err(|source| Error::Write { path, source })
 }
 
-/// Why a table was not finished.
-enum Failed {
-    Write(io::Error),
-    Other(Error),
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
-    }
-}
-
-/// Writes a table into a new file, which appears whole or not at all.
-fn write(
-    path: &Path,
-    format: ExportFormat,
-    columns: Vec<Column>,
-    rows: impl FnOnce(&mut dyn Sheet) -> Result<(), Failed>,
-) -> Result<(), Error> {
-    let failed = |source| Error::Write { path: path.to_owned(), source };
-    // A table gets its name when it is whole: a killed process leaves no truncated table.
-    let part = path.with_added_extension("part");
-    let file = OpenOptions::new().write(true).create(true).truncate(true).open(&part).map_err(failed)?;
-    let written = (|| {
-        let mut sheet: Box<dyn Sheet> = match format {
-            ExportFormat::Csv => Box::new(sheet::Csv::new(file, &columns)?),
-            ExportFormat::Parquet => Box::new(parquet::Parquet::new(file, &columns)?),
-        };
-        rows(&mut *sheet)?;
-        sheet.finish()?;
-        Ok(fs::rename(&part, path)?)
-    })();
-    written.map_err(|why| {
-        drop(fs::remove_file(&part));
-        match why {
-            Failed::Write(source) => failed(source),
-            Failed::Other(error) => error,
-        }
-    })
-}
-
-/// The results to export.
-struct Export {
-    results: Vec<Results>,
+/// The results to export, and the columns that depend on them.
+struct Export<'a> {
+    results: &'a [Results],
+    metrics: Metrics,
     /// The paths of all sweeps.
-    swept: Vec<Column>,
+    swept: Vec<Swept>,
+    /// Numbers of runs.
+    numbers: Vec<Column>,
+    measured: Measured,
 }
 
-/// A round as recorded, as far as it is exported.
-#[derive(Deserialize)]
-struct Round {
-    round: u32,
-    opened_s: f64,
-    closed_s: f64,
-    selected: Vec<IgnoredAny>,
-    arrived: Vec<IgnoredAny>,
-    late: Vec<IgnoredAny>,
-    dropped: Vec<IgnoredAny>,
-    #[serde(default)]
-    reward: Option<f64>,
-    #[serde(default)]
-    regret: Regret,
-    down_bytes: u64,
-    up_bytes: u64,
-    #[serde(default)]
-    metrics: BTreeMap<String, Option<f64>>,
+/// A run with its numbers.
+struct NumbersRow<'a> {
+    of: OfRun<'a>,
+    numbers: BTreeMap<String, f64>,
 }
 
-fn columns(names: &[&str], kind: Kind) -> impl Iterator<Item = Column> {
-    names.iter().map(move |name| Column::new(name, kind))
+impl<'a> RunRow<'a> for NumbersRow<'a> {
+    fn of(&self) -> OfRun<'a> {
+        self.of
+    }
 }
 
-/// A row of comparisons: its keys, quantity, policy, other policy and statistic, the other point.
-fn compared(first: &[Cell], [name, arm, against, statistic]: [&str; 4], point: Option<u64>, found: Estimate) -> Row {
-    let mut row = first.to_vec();
-    row.extend([name, arm, against].map(Cell::text));
-    row.push(point.map_or(Cell::Empty, Cell::Count));
-    row.push(Cell::text(statistic));
-    row.push(Cell::number(Some(found.mean)));
-    row.extend([0, 1].map(|end| Cell::number(found.ci95.map(|ends| ends[end]))));
-    row.push(Cell::Count(found.n as u64));
-    row
-}
-
-impl Export {
-    /// All runs with a summary, with their folders.
-    fn all_runs(&self) -> impl Iterator<Item = (usize, &RunSummary)> {
-        let indexed = self.results.iter().enumerate();
-        indexed.flat_map(|(folder, results)| results.summary.runs.iter().map(move |run| (folder, run)))
-    }
-
-    /// All runs of the experiments, with their folders, states and summaries.
-    fn all_states(&self) -> impl Iterator<Item = (usize, &RunState, Option<&RunSummary>)> {
-        self.results.iter().enumerate().flat_map(|(folder, results)| {
-            // They are in the same order.
-            let mut runs = results.summary.runs.iter();
-            results.states.iter().map(move |state| {
-                let run = if state.status.has_summary() { runs.next() } else { None };
-                let is_its =
-                    |run: &&RunSummary| (&run.arm, run.seed, run.point) == (&state.arm, state.seed, state.point);
-                assert!(run.as_ref().is_none_or(is_its), "runs are in the order of what there should be");
-                (folder, state, run)
-            })
-        })
-    }
-
-    /// The values of the swept paths at a point.
-    fn settings(&self, folder: usize, point: usize) -> impl Iterator<Item = Cell> {
-        let settings = &self.results[folder].summary.points[point];
-        self.swept.iter().map(|column| match settings.get(&column.name) {
-            None => Cell::Empty,
-            Some(value) if column.kind == Kind::Number => Cell::number(value.parse().ok()),
-            Some(value) => Cell::text(value),
-        })
-    }
-
-    /// The keys of a run's row.
-    fn run_keys(&self) -> Vec<Column> {
-        columns(&["folder", "policy"], Kind::Text)
-            .chain(columns(&["seed", "point"], Kind::Count))
-            .chain(self.swept.iter().cloned())
-            .collect()
-    }
-
-    fn of_run(&self, folder: usize, run: &RunState) -> Row {
-        let first = [Cell::text(&self.results[folder].name), Cell::text(&run.arm)];
-        let numbers = [Cell::Count(run.seed), Cell::Count(run.point as u64)];
-        first.into_iter().chain(numbers).chain(self.settings(folder, run.point)).collect()
-    }
-
-    /// The names of all numbers of runs.
-    fn numbers(&self) -> BTreeSet<String> {
-        self.all_runs().flat_map(|(_, run)| run.numbers().into_keys()).collect()
-    }
-
-    fn run_columns(&self) -> Vec<Column> {
-        let mut all = self.run_keys();
-        all.extend(columns(&["status", "reason", "changed", "ended", "timeline", "model"], Kind::Text));
-        all.extend(self.numbers().iter().map(|name| Column::new(name, Kind::Number)));
-        all
-    }
-
-    fn runs(&self, sheet: &mut dyn Sheet) -> Result<(), Failed> {
-        let names = self.numbers();
-        for (folder, state, run) in self.all_states() {
-            let mut row = self.of_run(folder, state);
-            row.extend([state.status.name(), state.reason.as_deref().unwrap_or("")].map(Cell::text));
-            row.push(self.changed(folder, state));
-            let ended = run.map(|run| serde_json::to_value(run.ended).unwrap_or_default()).unwrap_or_default();
-            let digests = run.map_or([""; 2], |run| [&run.digest.timeline, &run.digest.model]);
-            row.extend(std::iter::once(ended.as_str().unwrap_or("")).chain(digests).map(Cell::text));
-            let numbers = run.map(RunSummary::numbers).unwrap_or_default();
-            row.extend(names.iter().map(|name| Cell::number(numbers.get(name).copied())));
-            sheet.row(row)?;
-        }
-        Ok(())
-    }
-
-    /// The changed files behind a run's rows.
-    fn changed(&self, folder: usize, run: &RunState) -> Cell {
-        let all = self.results[folder].changed.iter().chain(&run.changed);
-        Cell::text(&all.map(|changed| changed.file.as_str()).collect::<Vec<_>>().join(" "))
-    }
-
-    /// Metrics of rounds, and indices of the meters in use.
-    fn measured(&self) -> (BTreeSet<String>, Vec<usize>) {
-        let points = || self.all_runs().flat_map(|(_, run)| &run.curve);
-        let is_metered = |meter: usize| points().any(|point| point.regret.entries()[meter].1.is_some());
-        let meters = (0..Regret::default().entries().len()).filter(|&meter| is_metered(meter)).collect();
-        let metrics: BTreeSet<MetricId> =
-            points().flat_map(|point| &point.metrics).map(|&(metric, _)| metric).collect();
-        (metrics.iter().map(MetricId::to_string).collect(), meters)
-    }
-
-    fn round_columns(&self) -> Vec<Column> {
-        let (metrics, meters) = self.measured();
-        let mut all = self.run_keys();
-        all.extend(columns(&["round"], Kind::Count));
-        all.extend(columns(&["opened_s", "closed_s"], Kind::Number));
-        all.extend(columns(&["selected", "arrived", "late", "dropped"], Kind::Count));
-        all.extend(columns(&["reward"], Kind::Number));
-        all.extend(columns(&["down_bytes", "up_bytes"], Kind::Count));
-        let regret = |&meter: &usize| format!("regret.{}", Regret::default().entries()[meter].0);
-        all.extend(meters.iter().map(|meter| Column::new(&regret(meter), Kind::Number)));
-        all.extend(metrics.iter().map(|name| Column::new(name, Kind::Number)));
-        all.extend(columns(&["changed"], Kind::Text));
-        all
-    }
-
-    fn rounds(&self, sheet: &mut dyn Sheet) -> Result<(), Failed> {
-        let (metrics, meters) = self.measured();
-        for (folder, state, _) in self.all_states().filter(|(_, state, _)| state.status == Status::Complete) {
-            let (first, changed) = (self.of_run(folder, state), self.changed(folder, state));
-            let file = format!("{RUNS_FOLDER}/{}/{ROUNDS_FILE}", state.name);
-            let path = self.results[folder].folder.join(&file);
-            let unread = |source| Failed::Other(Error::Read { path: path.clone(), source });
-            let opened = match below::open(&self.results[folder].folder, &file) {
-                // The missing file is among the changed ones, which are allowed then.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && !state.changed.is_empty() => continue,
-                opened => opened.map_err(unread)?,
-            };
-            for (index, line) in BufReader::new(opened).lines().enumerate() {
-                let line = line.map_err(unread)?;
-                let round: Round = serde_json::from_str(&line).map_err(|error| {
-                    let message = format!("{}:{}: this is no recorded round: {error}", path.display(), index + 1);
-                    Failed::Other(Error::Usage(message))
-                })?;
-                let mut row = first.clone();
-                row.push(Cell::Count(u64::from(round.round)));
-                row.extend([round.opened_s, round.closed_s].map(|time| Cell::number(Some(time))));
-                let lists = [&round.selected, &round.arrived, &round.late, &round.dropped];
-                row.extend(lists.map(|clients| Cell::Count(clients.len() as u64)));
-                row.push(Cell::number(round.reward));
-                row.extend([round.down_bytes, round.up_bytes].map(Cell::Count));
-                let regrets = round.regret.entries();
-                row.extend(meters.iter().map(|&meter| Cell::number(regrets[meter].1)));
-                row.extend(metrics.iter().map(|name| Cell::number(round.metrics.get(name).copied().flatten())));
-                row.push(changed.clone());
-                sheet.row(row)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn comparison_columns(&self) -> Vec<Column> {
-        let mut all: Vec<Column> = columns(&["folder"], Kind::Text).chain(columns(&["point"], Kind::Count)).collect();
-        all.extend(self.swept.iter().cloned());
-        all.extend(columns(&["quantity", "policy", "against"], Kind::Text));
-        all.extend(columns(&["against_point"], Kind::Count));
-        all.extend(columns(&["statistic"], Kind::Text));
-        all.extend(columns(&["value", "low", "high"], Kind::Number));
-        all.extend(columns(&["n"], Kind::Count));
-        all.extend(columns(&["status", "changed"], Kind::Text));
-        all
-    }
-
-    /// The end of a row of comparisons: the status of its runs, and their changed files.
-    fn states_of(&self, folder: usize, of: &[(&str, usize)]) -> [Cell; 2] {
-        let results = &self.results[folder];
-        let mut found: Vec<&str> = of.iter().map(|&(arm, point)| results.status_of(arm, point)).collect();
-        found.dedup();
-        let status = if let [only] = found[..] { only } else { "incomplete" };
-        let mut changed = results.changed_of(of);
-        changed.dedup();
-        [Cell::text(status), Cell::text(&changed.join(" "))]
-    }
-
-    fn comparisons(&self, sheet: &mut dyn Sheet) -> Result<(), Failed> {
-        for (folder, results) in self.results.iter().enumerate() {
-            let first = |point: usize| -> Row {
-                let first = [Cell::text(&results.name), Cell::Count(point as u64)];
-                first.into_iter().chain(self.settings(folder, point)).collect()
-            };
-            for (point, label) in (0..results.summary.points.len())
-                .flat_map(|point| results.labels.iter().map(move |label| (point, label)))
-            {
-                let Some(arm) = results.summary.arms.iter().find(|arm| arm.point == point && arm.arm == *label) else {
-                    let mut row = first(point);
-                    row.extend([Cell::Empty, Cell::text(label)]);
-                    row.extend(vec![Cell::Empty; 6]);
-                    row.push(Cell::Count(0));
-                    row.extend(self.states_of(folder, &[(label, point)]));
-                    sheet.row(row)?;
-                    continue;
-                };
-                self.comparisons_of(folder, (arm, &first(point)), sheet)?;
-            }
-            for pair in &results.summary.compared {
-                let (first, against) = (first(pair.point), Some(pair.against as u64));
-                let end = self.states_of(folder, &[(&pair.arm, pair.point), (&pair.arm, pair.against)]);
-                let means = pair.differences.iter().map(|(name, &found)| ("mean", name, found));
-                let medians = pair.medians.iter().map(|(name, &found)| ("median", name, Estimate::from(found)));
-                for (statistic, name, found) in means.chain(medians) {
-                    let row = compared(&first, [name, &pair.arm, &pair.arm, statistic], against, found);
-                    sheet.row(row.into_iter().chain(end.clone()).collect())?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The rows of a policy at a point: its numbers, and their differences to those of another policy.
-    fn comparisons_of(
-        &self,
-        folder: usize,
-        (arm, first): (&ArmSummary, &[Cell]),
-        sheet: &mut dyn Sheet,
-    ) -> Result<(), Failed> {
-        let own = (arm.arm.as_str(), arm.point);
-        let end = self.states_of(folder, &[own]);
-        let mut add = |against: &str, statistic: &str, name: &str, found: Estimate, end: &[Cell; 2]| {
-            let row = compared(first, [name, &arm.arm, against, statistic], None, found);
-            sheet.row(row.into_iter().chain(end.clone()).collect())
+impl<'a> Export<'a> {
+    fn new(results: &'a [Results]) -> Self {
+        let runs = || rows::all(results).filter_map(|of| of.run);
+        let metrics = Metrics::new(runs().flat_map(|run| &run.measured));
+        // Columns that are always there keep their names.
+        let taken = |all: Vec<String>| {
+            let mut names = Names::default();
+            all.into_iter().for_each(|name| drop(names.take(&[name])));
+            names
         };
-        for (name, &found) in &arm.values {
-            add("", "mean", name, found, &end)?;
-        }
-        for (name, &found) in &arm.medians {
-            add("", "median", name, found.into(), &end)?;
-        }
-        if let Some(paired) = &arm.paired {
-            let end = self.states_of(folder, &[own, (&paired.against, arm.point)]);
-            for (name, &found) in &paired.differences {
-                add(&paired.against, "mean", name, found, &end)?;
-            }
-            for (name, &found) in &paired.medians {
-                add(&paired.against, "median", name, found.into(), &end)?;
-            }
-        }
-        Ok(())
+        let [run_names, round_names, ..] = fixed();
+        let (mut of_runs, mut of_rounds) = (taken(run_names), taken(round_names));
+        let keys: BTreeSet<String> = runs().flat_map(|run| run.numbers().into_keys()).collect();
+        let numbers = quantities::columns(keys, &metrics, &mut of_runs);
+        let measured = measured(results, &metrics, &mut of_rounds);
+        let of_measured = measured.metrics.iter().map(|(_, column)| column);
+        let of_meters = measured.meters.iter().map(|(_, column)| column);
+        let of_results = numbers.iter().chain(of_measured).chain(of_meters).map(|column| column.name.clone());
+        let all: BTreeSet<String> = fixed().into_iter().flatten().chain(of_results).collect();
+        let mut names = taken(all.into_iter().collect());
+        let swept = swept(results.iter().flat_map(|results| &results.summary.points), &mut names);
+        Self { results, metrics, swept, numbers, measured }
+    }
+
+    /// All runs, in any state.
+    fn runs(&self) -> impl Iterator<Item = OfRun<'a>> + use<'a> {
+        rows::all(self.results)
+    }
+
+    fn write_runs(&self, into: &Path, format: ExportFormat) -> Result<Description, Error> {
+        let table = run_table(&self.swept).with_all(&self.numbers, |row, index| {
+            let column = &self.numbers[index];
+            let value = column.quantity.as_ref().and_then(|quantity| row.numbers.get(quantity));
+            Cell::of_kind(column.kind, value.copied())
+        });
+        table.write(into, format, |add| {
+            let numbers = |run: Option<&RunSummary>| run.map(RunSummary::numbers).unwrap_or_default();
+            self.runs().try_for_each(|of| add(&NumbersRow { of, numbers: numbers(of.run) }))
+        })
+    }
+
+    fn write_rounds(&self, into: &Path, format: ExportFormat) -> Result<Description, Error> {
+        rounds::table(&self.swept, &self.measured).write(into, format, |add| {
+            let mut recorded = self.runs().filter(|of| of.state.status == Status::Complete);
+            recorded.try_for_each(|of| rounds::read(of, |round| add(&RoundRow { of, round })))
+        })
+    }
+}
+
+/// The table of runs, without their numbers.
+fn run_table<'s, 'a>(swept: &'s [Swept]) -> Table<'s, NumbersRow<'a>>
+where
+    'a: 's,
+{
+    let meaning = "A row for each run of the experiments, in any state; numbers are of runs with results.";
+    let text = |name, meaning: &str| Column::text(name, meaning);
+    Table::new("runs", meaning, RUN_KEY)
+        .of_runs()
+        .with_swept(swept)
+        .with(
+            text("status", "complete, failed, missing, or summary-only where only run.json is left").required(),
+            |row: &NumbersRow<'a>| Cell::text(row.of.state.status.name()),
+        )
+        .with(text("reason", "why it failed, or cannot be used"), |row| {
+            Cell::text(row.of.state.reason.as_deref().unwrap_or_default())
+        })
+        .with(rows::changed(), |row| row.of.changed())
+        .with(text("ended", "why it ended: rounds, virtual_time, target, plateau, traffic or budget"), |row| {
+            let ended = row.of.run.map(|run| serde_json::to_value(run.ended).unwrap_or_default());
+            Cell::text(ended.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default())
+        })
+        .with(text("timeline", "digest of events, selections, latencies and regret: BLAKE3, hexadecimal"), |row| {
+            Cell::text(row.of.run.map_or("", |run| &run.digest.timeline))
+        })
+        .with(text("model", "digest of parameters and metrics: BLAKE3, hexadecimal"), |row| {
+            Cell::text(row.of.run.map_or("", |run| &run.digest.model))
+        })
+}
+
+/// The names of the columns of each table that do not depend on the results.
+fn fixed() -> [Vec<String>; TABLES.len()] {
+    let none = Measured { metrics: Vec::new(), meters: Vec::new(), has_clusters: true };
+    [
+        run_table(&[]).names(),
+        rounds::table(&[], &none).names(),
+        targets::table().names(),
+        clients::table().names(),
+        comparisons::table(&[], &[], &Metrics::default()).names(),
+    ]
+}
+
+/// Metrics of rounds, and meters in use.
+fn measured(results: &[Results], metrics: &Metrics, names: &mut Names) -> Measured {
+    let points = || rows::all(results).filter_map(|of| of.run).flat_map(|run| &run.curve);
+    let is_metered = |meter: &usize| points().any(|point| point.regret.entries()[*meter].1.is_some());
+    let of_meter = |meter: usize| {
+        let name = Regret::default().entries()[meter].0;
+        let column = names.take(&[identifier(&format!("regret.{name}"))]);
+        (meter, Column::new(&column, Kind::Number, "reward", quantities::of_regret(name)))
+    };
+    let meters = (0..Regret::default().entries().len()).filter(is_metered).map(of_meter).collect();
+    let found: BTreeSet<MetricId> = points().flat_map(|point| &point.metrics).map(|&(metric, _)| metric).collect();
+    let (of_clusters, found): (Vec<String>, Vec<String>) =
+        found.iter().map(MetricId::to_string).partition(|name| [ACTIVE_CLUSTERS, REASSIGNMENTS].contains(&&**name));
+    let metrics = found.into_iter().map(|name| (name.clone(), quantities::of_metric(&name, metrics, names))).collect();
+    Measured { metrics, meters, has_clusters: !of_clusters.is_empty() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_columns_need_no_quoting() {
+        let is_plain = |name: &String| *name == identifier(name) && !names::is_reserved(name);
+        let wrong: Vec<String> = fixed().into_iter().flatten().filter(|name| !is_plain(name)).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
     }
 }

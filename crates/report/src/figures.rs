@@ -142,7 +142,7 @@ fn marks(study: &Study<'_>, metric: MetricId) -> Vec<Mark> {
     };
     let of_target = study.targets().into_iter().filter_map(mark);
     let label = |name: &str| format!("without a model: {name}");
-    let of_reference = study.references(metric).into_iter();
+    let of_reference = study.controls(metric).into_iter();
     of_target.chain(of_reference.map(|(name, value)| Mark { label: label(&name), value: rounded(value) })).collect()
 }
 

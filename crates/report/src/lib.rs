@@ -13,12 +13,14 @@
 
 mod arrivals;
 mod build;
+mod controls;
 mod courses;
 mod csv;
 mod diff;
 mod export;
 mod figures;
 mod folders;
+mod headline;
 mod html;
 mod lacking;
 mod model;
@@ -37,6 +39,7 @@ mod write;
 pub use self::csv::{csv, table_csv};
 pub use diff::{CompleteRuns, Diff, InFolder, ResultDiff, SettingDiff};
 pub use export::{ExportFormat, Exported, export};
+pub use headline::{Headline, HeadlineWishes, headline};
 pub use html::html;
 pub use model::{
     Axis, Chart, Choice, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Report, Scale,
@@ -46,4 +49,6 @@ pub use source::Results;
 pub use style::{Marker, Outline, Style};
 pub use svg::{Family, Form, Layout, LayoutWishes, draw as svg, draw_as as picture};
 pub use tables::{TableFormat, tables};
-pub use write::{FigureFormat, write_figures, write_figures_as, write_page, write_tables, write_with_records};
+pub use write::{
+    FigureFormat, write_figures, write_figures_as, write_headline, write_page, write_tables, write_with_records,
+};

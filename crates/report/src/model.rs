@@ -16,8 +16,11 @@ pub struct Report {
     pub title: String,
     /// The experiments: one entry per result folder.
     pub experiments: Vec<Experiment>,
-    /// The findings, in sentences: the best policy or point, and the candidates not told apart from it.
+    /// The main findings, in sentences, two at most for each folder: the best policy or point, and the candidates not
+    /// told apart from it.
     pub answers: Vec<String>,
+    /// The other findings, and how many seeds would tell more.
+    pub more: Vec<String>,
     /// Warnings, each once.
     pub warnings: Vec<String>,
     /// Comparisons of policies, and whether they are significant.

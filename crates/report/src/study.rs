@@ -8,6 +8,7 @@ pub(super) use fedgenie_core::metric::Better;
 use fedgenie_core::metric::{Metric, MetricId, Names, Place, Statistic};
 use fedgenie_experiment::experiment::answers::questions;
 use fedgenie_experiment::experiment::compared::Aim;
+use fedgenie_experiment::experiment::controls::{self, INITIAL};
 use fedgenie_experiment::experiment::sample::Sample;
 use fedgenie_experiment::experiment::{
     CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary, is_loss, is_told_who_was_asked,
@@ -330,23 +331,13 @@ impl<'a> Study<'a> {
         targets
     }
 
-    /// References without a model for a metric, as means over seeds, by name; references that differ between runs of a
-    /// seed are left out.
-    pub fn references(&self, metric: MetricId) -> Vec<(String, f64)> {
+    /// The controls of a metric that all points share, as means over seeds, by name; but for the initial model, with
+    /// which curves begin.
+    pub fn controls(&self, metric: MetricId) -> Vec<(String, f64)> {
         let written = metric.to_string();
-        let mut of_names: BTreeMap<&str, BTreeMap<u64, Option<f64>>> = BTreeMap::new();
-        for run in self.arms.iter().flat_map(Arm::all_runs) {
-            for (name, metrics) in &run.reference {
-                let value = metrics.get(&written).copied().filter(|value| value.is_finite());
-                let known = of_names.entry(name).or_default().entry(run.seed).or_insert(value);
-                *known = known.filter(|known| value == Some(*known));
-            }
-        }
-        let mean = |(name, seeds): (&str, BTreeMap<u64, Option<f64>>)| {
-            let values = seeds.values().copied().collect::<Option<Vec<f64>>>()?;
-            Some((name.to_owned(), values.iter().sum::<f64>() / values.len() as f64))
-        };
-        of_names.into_iter().filter_map(mean).collect()
+        let all = controls::of(self.arms.iter().flat_map(Arm::all_runs)).into_iter();
+        let value = |(name, metrics): (String, BTreeMap<String, Estimate>)| Some((name, metrics.get(&written)?.mean));
+        all.filter(|(name, _)| name != INITIAL).filter_map(value).collect()
     }
 
     /// Whether traffic is limited, or metrics are asked for at an amount of it.

@@ -88,7 +88,7 @@ fn power(word: &str) -> Option<String> {
 }
 
 /// A cell. The parts between powers of ten are written like numbers and intervals.
-fn in_latex(cell: &str) -> String {
+pub(super) fn in_latex(cell: &str) -> String {
     let is_between = |letter: char| letter.is_whitespace() || "[],±();".contains(letter);
     let mut shown = String::new();
     let mut plain = 0;

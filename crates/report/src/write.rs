@@ -1,6 +1,7 @@
 //! A report's files.
 
 use super::csv::{csv_of, table_csv_of};
+use super::headline::Headline;
 use super::html;
 use super::model::{Figure, Report};
 use super::source::Results;
@@ -97,6 +98,17 @@ pub fn write_tables(report: &Report, folder: &Path, format: TableFormat) -> Resu
         written.push(path);
     }
     Ok(written)
+}
+
+/// Writes a headline table into a folder. Returns the path.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_headline(headline: &Headline, folder: &Path, format: TableFormat) -> Result<PathBuf, Error> {
+    fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+    let path = folder.join(format!("headline.{}", format.ending()));
+    write_file(&path, headline.text(format).as_bytes())?;
+    Ok(path)
 }
 
 /// Writes the report as a page for a browser.

@@ -5,12 +5,13 @@
 //!
 //! # Cost
 //! Per round a look at the last bin of durations, per selected client an addition; where decisions are explained, an
-//! addition per candidate and number. Memory: a byte per client, at most 64 windows of at most 64 counts, and of
+//! addition per candidate and number. Memory: a byte per client, five counts per client of up to 1,000, at most 64 windows of at most 64 counts, and of
 //! explanations those windows of at most 16 numbers and some thousand rows.
 //!
 //! # Determinism
 //! Counts are integers; no result depends on when a fold is looked at.
 
+mod clients;
 mod durations;
 mod explanations;
 mod offers;
@@ -18,6 +19,7 @@ mod outcomes;
 mod participation;
 mod selections;
 
+pub use clients::{Clients, MOST_TOLD};
 pub use durations::{BINS_PER_DECADE, Durations};
 pub use explanations::{Decision, Explained, Explanations, KeptRound, MOST_KEPT, MOST_ROWS, MOST_SELECTIONS, Spread};
 pub use offers::Offers;
@@ -26,6 +28,7 @@ pub use participation::{Participation, gini};
 pub use selections::{Bins, MOST_CLIENTS, MOST_WINDOWS, Row, Selections};
 
 use crate::recorder::{RoundMark, RoundSummary, Sink};
+use clients::ClientFold;
 use durations::DurationFold;
 use explanations::ExplanationFold;
 use fedgenie_core::record::Record;
@@ -41,6 +44,9 @@ pub struct RunMetrics {
     pub durations: Durations,
     /// Selections over time.
     pub selections: Selections,
+    /// Each client's part, of a fleet of at most [`MOST_TOLD`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Clients>,
     /// The numbers behind decisions, if policies explain them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanations: Option<Explanations>,
@@ -54,6 +60,7 @@ pub struct Metered<'a> {
     durations: DurationFold,
     selections: SelectionFold,
     outcomes: Outcomes,
+    clients: ClientFold,
     /// Present if the scenario asks for explanations.
     #[state(each)]
     explanations: Option<ExplanationFold>,
@@ -65,6 +72,7 @@ impl<'a> Metered<'a> {
         Self {
             sink,
             durations: DurationFold::default(),
+            clients: ClientFold::new(bins.clients()),
             selections: SelectionFold::new(bins),
             outcomes: Outcomes::default(),
             explanations: None,
@@ -82,16 +90,18 @@ impl<'a> Metered<'a> {
         self.durations.add(round.closed - round.opened);
         self.selections.add(round.round, &round.jobs.selected);
         self.outcomes.add(round);
+        self.clients.add(round);
         if let Some(explanations) = &mut self.explanations {
             explanations.add(round);
         }
     }
 
-    /// The totals.
-    pub fn finish(self) -> (RunMetrics, Outcomes) {
+    /// The totals; `clients` has selections and costs of each, if they are told.
+    pub fn finish(self, clients: Option<Clients>) -> (RunMetrics, Outcomes) {
         let metrics = RunMetrics {
             durations: self.durations.finish(),
             selections: self.selections.finish(),
+            clients: clients.map(|clients| self.clients.finish(clients)),
             explanations: self.explanations.map(ExplanationFold::finish),
         };
         (metrics, self.outcomes)

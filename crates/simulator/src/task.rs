@@ -23,9 +23,9 @@ pub mod softmax_regression;
 pub use fedgenie_learning::data::source::DataCache;
 pub(crate) use fedgenie_learning::task::check_parameters;
 pub use fedgenie_learning::task::{
-    Appendix, Ask, Context, DealtData, Description, Job, JobKey, Labelled, Losses, ModelState, Need, On,
-    PartialTransfer, PrivateState, PrivateTable, PrivateView, ProbeKind, Probes, Recommendation, References, Script,
-    Task, TaskError, Worker,
+    Appendix, Ask, Context, Controls, DealtData, Description, Job, JobKey, Labelled, Losses, ModelState, Need, On,
+    PartialTransfer, PrivateState, PrivateTable, PrivateView, ProbeKind, Probes, Recommendation, Script, Task,
+    TaskError, Worker,
 };
 
 use crate::clusters::ClusterModel;

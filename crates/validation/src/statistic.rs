@@ -141,7 +141,7 @@ fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error
         return usage(format!("{at} s is after the end of a run of {} at {} s", run.arm, run.virtual_time_s));
     }
     let found = match at_s {
-        None => run.numbers().get(value).copied().or_else(|| reference(run, value)),
+        None => run.numbers().get(value).copied().or_else(|| control(run, value)),
         Some(at) => match value.split_once('.') {
             Some(("regret", meter)) => value_at(run, at, |point| {
                 point.regret.entries().into_iter().find(|(name, _)| *name == meter).and_then(|(_, value)| value)
@@ -162,10 +162,10 @@ fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error
     }
 }
 
-/// The number of a reference without the model: `reference.NAME.METRIC`.
-fn reference(run: &RunSummary, value: &str) -> Option<f64> {
-    let (name, metric) = value.strip_prefix("reference.")?.split_once('.')?;
-    run.reference.get(name)?.get(metric).copied()
+/// The number of a control: `controls.NAME.METRIC`.
+fn control(run: &RunSummary, value: &str) -> Option<f64> {
+    let (name, metric) = value.strip_prefix("controls.")?.split_once('.')?;
+    run.controls.get(name)?.get(metric).copied()
 }
 
 /// Refuses an empty list: such a check would check nothing.

@@ -4,7 +4,7 @@
 //! `P(X = value) = 1`.
 //!
 //! # Inputs
-//! `value`: the quantity, at least 0, finite.
+//! `value`: the quantity, at least 0, finite. In a scenario a quantity alone is a constant: `download = "2 s"`.
 //!
 //! # Source
 //! Elementary.

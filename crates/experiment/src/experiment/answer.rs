@@ -1,6 +1,7 @@
 //! An answer of an experiment: what is best, and what is not told apart from it.
 
 use fedgenie_core::math::statistics::Estimate;
+use fedgenie_core::metric::Better;
 use serde::Serialize;
 
 /// What is asked for.
@@ -37,8 +38,23 @@ pub struct Other {
     /// About how many seeds would tell the two apart, where they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds_needed: Option<u64>,
+    /// Its difference to the best in another quantity: the metric of a target, or the time of as many rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// The difference with the number of pairs.
     #[serde(skip)]
+    pub found: Estimate,
+}
+
+/// A difference in a quantity beside the one that is compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Beside {
+    /// The quantity: a key of `values`.
+    pub by: String,
+    /// The quantity in words.
+    pub quantity: String,
+    /// The candidate's value minus the best's.
+    #[serde(flatten)]
     pub found: Estimate,
 }
 
@@ -71,6 +87,8 @@ pub struct Answer {
     pub quantity: String,
     /// Its unit, empty for a pure number.
     pub unit: &'static str,
+    /// Which values are better.
+    pub better: Better,
     /// Whether candidates are ranked.
     pub ranked: bool,
     /// Why they are not.

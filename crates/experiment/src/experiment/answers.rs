@@ -14,11 +14,13 @@
 mod remedy;
 mod sentences;
 
-pub use sentences::sentences;
+pub(super) use remedy::of_unfair;
+pub use sentences::{Told, sentences};
 
-use super::answer::{Answer, Name, Other, Partial, Question};
+use super::answer::{Answer, Beside, Name, Other, Partial, Question};
 use super::compared::{Aim, Unranked, is_told_apart, rank, seeds_needed};
 use super::sample::Sample;
+use super::until::FollowUp;
 use super::{INTERVAL_SEEDS, RunSummary, Summary};
 use fedgenie_core::math::statistics::Estimate;
 
@@ -108,8 +110,13 @@ pub fn answers(summary: &Summary) -> Vec<Answer> {
     let questions = questions(summary);
     let mut all = Vec::new();
     for (place, aim) in questions.iter().enumerate() {
-        for found in fields(summary, aim).iter().filter_map(|field| answer(summary, aim, field)) {
-            let among = Some(&found).filter(|_| place == 0).and_then(|found| among_equals(summary, found));
+        // Both quantities of each question: the one that is compared, and the one beside it.
+        let beside = beside(summary, aim);
+        let mut besides = beside.iter().flat_map(|aim| fields(summary, aim));
+        for field in fields(summary, aim) {
+            let beside = beside.as_ref().zip(besides.next());
+            let Some(found) = answer(summary, aim, &field, beside.as_ref()) else { continue };
+            let among = beside.filter(|_| place == 0).and_then(|beside| among_equals(summary, &found, beside));
             all.push(found);
             all.extend(among);
         }
@@ -117,38 +124,39 @@ pub fn answers(summary: &Summary) -> Vec<Answer> {
     all
 }
 
+/// The quantity beside another: the time of as many rounds beside a metric, the metric beside a time.
+fn beside(summary: &Summary, aim: &Aim) -> Option<Aim> {
+    let is_other = |other: &Aim| match aim.key.split('.').next() {
+        Some("time_to") => other.key.starts_with("final."),
+        Some("final") => other.key == "virtual_time_s",
+        _ => false,
+    };
+    let is_there = |aim: &Aim| summary.arms.iter().any(|arm| arm.values.contains_key(&aim.key));
+    Aim::all(summary).into_iter().filter(is_other).find(is_there)
+}
+
 /// Of candidates that are not told apart in the main quantity, the one that is better in another: the faster where a
 /// metric was compared, the one with the better metric where a time was. Policies that see the truth are no choice.
 /// `None` if that tells nobody apart.
-fn among_equals(summary: &Summary, first: &Answer) -> Option<Answer> {
+fn among_equals(summary: &Summary, first: &Answer, (aim, mut field): (&Aim, Field)) -> Option<Answer> {
     let best = first.best.as_ref().filter(|_| !first.equal.is_empty())?;
-    let is_other = |aim: &&Aim| match first.by.split('.').next() {
-        Some("time_to") => aim.key.starts_with("final."),
-        Some("final") => aim.key == "virtual_time_s",
-        _ => false,
-    };
-    let is_there = |aim: &&Aim| summary.arms.iter().any(|arm| arm.values.contains_key(&aim.key));
-    let all = Aim::all(summary);
-    let aim = all.iter().filter(is_other).find(is_there)?;
-    let is_same =
-        |field: &Field| (field.question, field.point, &field.policy) == (first.question, first.point, &first.policy);
-    let mut field = fields(summary, aim).into_iter().find(is_same)?;
     let sees = |label: &String| summary.runs.iter().any(|run| run.arm == *label && run.sees_truth == Some(true));
     let is_choice = |name: &Name| !matches!(name, Name::Label(label) if sees(label));
     let is_equal = |name: &Name| is_choice(name) && (name == best || first.equal.contains(name));
     let kept = std::mem::take(&mut field.names).into_iter().zip(std::mem::take(&mut field.candidates));
     (field.names, field.candidates) = kept.filter(|(name, _)| is_equal(name)).unzip();
-    let found = answer(summary, aim, &field)?;
+    let found = answer(summary, aim, &field, None)?;
     let tells = found.others.iter().any(|other| is_told_apart(&other.found));
     tells.then(|| Answer { among: Some(first.by.clone()), edge: None, ..found })
 }
 
 /// The answers of an experiment in sentences for people.
-pub fn told(summary: &Summary) -> Vec<String> {
-    sentences(&answers(summary), &summary.points)
+pub fn told(summary: &Summary) -> Told {
+    sentences(&summary.answers, &summary.points)
 }
 
-fn answer(summary: &Summary, aim: &Aim, field: &Field) -> Option<Answer> {
+/// The answer to one question. `beside` is another quantity of the same candidates.
+fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Field)>) -> Option<Answer> {
     let found = rank(&field.candidates, aim.better)?;
     let follow_up = Sample::follow_up(&field.candidates);
     let name = |index: usize| field.names[index].clone();
@@ -160,6 +168,7 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field) -> Option<Answer> {
         by: aim.key.clone(),
         quantity: aim.words.clone(),
         unit: aim.unit,
+        better: aim.better,
         ranked: found.is_ok(),
         reason: None,
         remedy: Vec::new(),
@@ -201,6 +210,11 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field) -> Option<Answer> {
     others.sort_by(|(_, one), (_, other)| one.mean.abs().total_cmp(&other.mean.abs()));
     let is_open = |found: &Estimate| ranking.value.n >= INTERVAL_SEEDS && !is_told_apart(found);
     answer.equal = others.iter().filter(|(_, found)| is_open(found)).map(|(index, _)| name(*index)).collect();
+    let difference_beside = |index: usize| {
+        let (aim, field) = beside?;
+        let found = field.candidates[index].minus(&field.candidates[ranking.best], FollowUp::ENDLESS)?;
+        Some(Beside { by: aim.key.clone(), quantity: aim.words.clone(), found })
+    };
     let other = |(index, found): (usize, Estimate)| {
         let value = field.candidates[index].estimate(follow_up).map(|value| value.mean);
         Other {
@@ -211,6 +225,7 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field) -> Option<Answer> {
                 .filter(|&value| value > 0.0 && ranking.value.mean > 0.0)
                 .map(|value| value / ranking.value.mean),
             seeds_needed: seeds_needed(&found),
+            beside: difference_beside(index),
             found,
         }
     };

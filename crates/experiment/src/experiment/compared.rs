@@ -137,7 +137,7 @@ impl Aim {
     }
 
     /// The quantity of this key of `values`. Less is better, unless it is a metric of which more is.
-    fn named(summary: &Summary, key: &str) -> Self {
+    pub fn named(summary: &Summary, key: &str) -> Self {
         if let Some(known) = Self::all(summary).into_iter().find(|aim| aim.key == key) {
             return known;
         }

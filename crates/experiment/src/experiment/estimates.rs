@@ -27,6 +27,11 @@ impl FollowUps {
         Self { of, are_heavy: heavy::are_heavy(runs.iter().copied()) }
     }
 
+    /// The quantities in which the runs are not fairly watched.
+    pub fn unfair(self) -> impl Iterator<Item = String> {
+        self.of.into_iter().filter(|(_, follow_up)| !follow_up.is_fair()).map(|(name, _)| name)
+    }
+
     fn to(&self, name: &str) -> FollowUp {
         self.of.get(name).copied().unwrap_or(FollowUp::ENDLESS)
     }

@@ -2,6 +2,7 @@
 
 use super::artefacts::{MEMORY_FILE, POLICY_FILES};
 use super::checkpoint::Checkpoints;
+use super::controls::INITIAL;
 use super::execution::Threads;
 use super::last::LastRounds;
 use super::measured::{by_name, cluster_numbers};
@@ -193,20 +194,21 @@ impl Experiment {
         summary.final_metrics.extend(by_name(last.summary(&world.measures)));
         summary.with = arm.overridden();
         summary.sees_truth = Some(sees_truth);
-        (summary.metrics, summary.outcomes) = metered.finish();
+        (summary.metrics, summary.outcomes) = metered.finish(summary.metrics.clients.take());
         summary.bound = bound(world, &arm.policy, arm.cohort);
         summary.effective = effective;
-        summary.initial = by_name(initial.into_iter().filter(|(_, value)| !value.is_nan()));
+        let initial = by_name(initial.into_iter().filter(|(_, value)| !value.is_nan()));
+        summary.controls.extend(Some((INITIAL.to_owned(), initial)).filter(|(_, metrics)| !metrics.is_empty()));
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;
         if let Some(task) = &world.task {
             let counts = task.describe().counts.iter();
             summary.data = counts.map(|&(name, count)| (name.to_owned(), count)).collect();
-            let Appendix { references, graph, .. } = task.appendix();
+            let Appendix { controls, graph, .. } = task.appendix();
             summary.graph = graph;
             let named = |(name, values): (&str, Vec<_>)| (name.to_owned(), by_name(values));
-            summary.reference = references.into_iter().map(named).collect();
+            summary.controls.extend(controls.into_iter().map(named));
         }
         Ok(Some(summary))
     }

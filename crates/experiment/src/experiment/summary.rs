@@ -8,6 +8,7 @@ pub(super) use read::read_metrics;
 
 use super::answer::Answer;
 use super::asked::Asked;
+use super::controls::{self, Controls};
 use super::ended::Ended;
 use super::estimates::{FollowUps, differences, estimates, median_differences, medians_of, untils};
 use super::heavy::MedianOf;
@@ -23,7 +24,7 @@ use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
 use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
 use fedgenie_simulator::run::{Run, RunError};
-use read::{asked, read_at_bytes, read_references};
+use read::{asked, read_at_bytes, read_controls};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -69,9 +70,6 @@ pub struct RunSummary {
     pub ended: Option<Ended>,
     /// Digests.
     pub digest: DigestPair,
-    /// Metrics of the initial model of its world, as far as rounds measure them; in no digest.
-    #[serde(default, skip_serializing_if = "Named::is_empty", deserialize_with = "read_metrics")]
-    pub initial: Named,
     /// Metrics of the final model; with cluster models also `active_clusters` and `reassignments`, with `last` of
     /// `[evaluate]` also `server_M_mean_last` and so on.
     #[serde(rename = "final", deserialize_with = "read_metrics")]
@@ -139,9 +137,9 @@ pub struct RunSummary {
     /// The graph of each client in numbers, where clients have graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<serde_json::Value>,
-    /// Results of references without the model, by name and metric.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "read_references")]
-    pub reference: BTreeMap<String, BTreeMap<String, f64>>,
+    /// Metrics that are reached without learning, by the name of the control; in no digest.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "read_controls")]
+    pub controls: BTreeMap<String, BTreeMap<String, f64>>,
     /// When the targets of `[evaluate]` were first reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reached: Vec<Reached>,
@@ -204,7 +202,6 @@ impl RunSummary {
             virtual_time_s: run.now().seconds(),
             ended: Some(ended),
             digest: DigestPair { timeline: run.digests().timeline.hex(), model: run.digests().model.hex() },
-            initial: Named::new(),
             final_metrics: BTreeMap::new(),
             best: Named::new(),
             at_bytes: BTreeMap::new(),
@@ -229,7 +226,7 @@ impl RunSummary {
             initial_edge_accuracy: run.initial_edge_accuracy(),
             data: BTreeMap::new(),
             graph: None,
-            reference: BTreeMap::new(),
+            controls: BTreeMap::new(),
             reached: Vec::new(),
             converged: None,
             effective: BTreeMap::new(),
@@ -238,7 +235,7 @@ impl RunSummary {
             curve: curve.into_points(),
             measured: Vec::new(),
             bound: None,
-            metrics: RunMetrics::default(),
+            metrics: RunMetrics { clients: run.clients(), ..RunMetrics::default() },
         };
         let clusters: Vec<_> = cluster_numbers(&run).collect();
         let at = (run.round(), run.now());
@@ -406,6 +403,8 @@ pub struct Summary {
     pub incomplete: Vec<Incomplete>,
     /// All policies and points.
     pub arms: Vec<ArmSummary>,
+    /// The controls at each point.
+    pub controls: Vec<Controls>,
     /// For each policy, every point against the reference among points and against its neighbours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub compared: Vec<PointComparison>,
@@ -473,10 +472,12 @@ impl Summary {
                 }
             }
         }
+        let controls =
+            (0..points.len()).map(|point| controls::of(runs.iter().filter(|run| run.point == point))).collect();
         let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
         let (scenario, title) = (scenario.to_owned(), title.map(str::to_owned));
         let (aim, answers, incomplete) = (aim.map(str::to_owned), Vec::new(), Vec::new());
-        let summary = Self { scenario, title, points, aim, answers, runs, incomplete, arms, compared, sweep };
+        let summary = Self { scenario, title, points, aim, answers, runs, incomplete, arms, controls, compared, sweep };
         Self { answers: ask(&summary), ..summary }
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::scenario::points;
 use fedgenie_core::math::float;
-use fedgenie_core::math::statistics::{Estimate, estimate};
+use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::{Metric, Place, Statistic};
 use fedgenie_core::text::escaped;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,6 +110,13 @@ pub fn table(summary: &Summary) -> String {
             }
             rows.push(row);
         }
+        for (name, metrics) in &summary.controls[point] {
+            let value = |key: &String| metrics.get(key.strip_prefix("final.")?);
+            if columns.iter().any(|(key, _)| value(key).is_some()) {
+                let cell = |(key, _): &(String, String)| value(key).map_or_else(|| "–".to_owned(), show);
+                rows.push(std::iter::once(format!("({name})")).chain(columns.iter().map(cell)).collect());
+            }
+        }
         let dashes = columns.iter().map(|_| "–".to_owned());
         rows.extend(lacking.into_iter().map(|arm| std::iter::once(arm.to_owned()).chain(dashes.clone()).collect()));
     }
@@ -119,6 +126,7 @@ pub fn table(summary: &Summary) -> String {
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         })
         .collect();
+    let rows_of_controls = rows.iter().any(|row| row[0].starts_with('('));
     for row in rows {
         if let [heading] = row.as_slice() {
             text.push_str(heading);
@@ -154,6 +162,9 @@ pub fn table(summary: &Summary) -> String {
     if summary.arms.iter().any(|arm| !arm.medians.is_empty()) {
         text.push_str("times are medians over seeds, as latencies have no variance; their intervals need six seeds\n");
     }
+    if rows_of_controls {
+        text.push_str("names in parentheses are controls: metrics without learning\n");
+    }
     for sentence in unfinished(summary, &names) {
         text.push_str(&format!("{}\n", escaped(&sentence)));
     }
@@ -162,9 +173,6 @@ pub fn table(summary: &Summary) -> String {
     }
     for (label, words) in out_of_budget(summary) {
         text.push_str(&format!("{label}: the budget ended {words}\n"));
-    }
-    for (name, words) in references(summary, &metrics) {
-        text.push_str(&format!("without a model, {name}: {words}\n"));
     }
     for warning in warnings(summary) {
         text.push_str(&format!("warning: {}\n", escaped(&warning)));
@@ -236,33 +244,6 @@ fn out_of_budget(summary: &Summary) -> Vec<(String, String)> {
 /// Whether traffic is limited, or metrics are reported at an amount of it.
 fn limits_traffic(summary: &Summary) -> bool {
     summary.runs.iter().any(|run| run.ended == Some(Ended::Budget) || !run.at_bytes.is_empty())
-}
-
-/// References without a model, by the shown metrics: means over the runs of the first policy at the first point. Notes
-/// where no policy is better, even at its best.
-fn references(summary: &Summary, metrics: &[Metric]) -> Vec<(String, String)> {
-    let Some(first) = summary.runs.first() else { return Vec::new() };
-    let words = |name: &String| {
-        let of = |metric: &Metric| {
-            let id = metric.id.to_string();
-            let at = |point: usize| {
-                let runs = summary.runs.iter().filter(|run| run.arm == first.arm && run.point == point);
-                let value = |run: &RunSummary| run.reference.get(name)?.get(&id).copied();
-                estimate(&runs.filter_map(value).collect::<Vec<f64>>())
-            };
-            let found = at(first.point)?;
-            let key = format!("best.{id}");
-            let mut best = summary.arms.iter().filter_map(|arm| Some((arm.point, arm.values.get(&key)?.mean)));
-            let is_worse = |(point, best): (usize, f64)| {
-                at(point).is_some_and(|found| metric.better.quality(found.mean) > metric.better.quality(best))
-            };
-            let is_best = best.clone().next().is_some() && best.all(is_worse);
-            let beaten = if is_best { ", better than every policy at its best" } else { "" };
-            Some(format!("{} {}{beaten}", metric.id.words(), show(&found)))
-        };
-        (name.clone(), metrics.iter().filter_map(of).collect::<Vec<_>>().join(", "))
-    };
-    first.reference.keys().map(words).filter(|(_, words)| !words.is_empty()).collect()
 }
 
 /// The metrics on test data; where they are many, the loss and the main one.
@@ -393,6 +374,26 @@ pub fn show(estimate: &Estimate) -> String {
     }
 }
 
+/// As [`show`], rounded to two significant digits of half its interval: `0.252 ± 0.015`.
+pub fn show_rounded(estimate: &Estimate) -> String {
+    /// More digits after the point nobody reads.
+    const MOST_DECIMALS: i32 = 6;
+    let half =
+        estimate.half_width().filter(|half| estimate.n >= INTERVAL_SEEDS && *half > ROUNDING * estimate.mean.abs());
+    let Some(half) = half else { return show(estimate) };
+    let decimals = 1 - float::floor(float::log10(half)) as i32;
+    if decimals > MOST_DECIMALS || !(1e-4..1e7).contains(&half.max(estimate.mean.abs())) {
+        return show(estimate);
+    }
+    let round = |value: f64| format!("{value:.*}", decimals.max(0) as usize);
+    match estimate.ci95 {
+        Some([low, high]) if ((high + low) / 2.0 - estimate.mean).abs() > 1e-6 * half => {
+            format!("{} [{}, {}]", round(estimate.mean), round(low), round(high))
+        }
+        _ => format!("{} ± {}", round(estimate.mean), round(half)),
+    }
+}
+
 fn show_difference(estimate: &Estimate, runs: usize) -> String {
     let sign = if estimate.mean > 0.0 { "+" } else { "" };
     format!("{sign}{}", show_of(estimate, runs))
@@ -426,6 +427,17 @@ mod tests {
             (show_difference(&two, 3), show_difference(&three, 3)),
             ("+2 (2/3)".to_owned(), "+2 ± 0.5000".to_owned())
         );
+    }
+
+    #[test]
+    fn means_are_rounded_to_their_interval() {
+        let of = |mean: f64, [low, high]: [f64; 2]| show_rounded(&Estimate { mean, ci95: Some([low, high]), n: 5 });
+        assert_eq!(of(0.251_91, [0.236_5, 0.267_32]), "0.252 ± 0.015");
+        assert_eq!(of(1_980.4, [1_730.2, 2_170.9]), "1980 [1730, 2171]");
+        assert_eq!(of(264.0, [103.7, 424.3]), "264 ± 160");
+        assert_eq!(of(1.7e-5, [-1.33e-4, 1.67e-4]), "0.00002 ± 0.00015");
+        assert_eq!(of(1e-7, [-2e-7, 4e-7]), "1.000e-7 ± 3.000e-7");
+        assert_eq!(of(36.0, [36.0, 36.0]), "36");
     }
 
     #[test]

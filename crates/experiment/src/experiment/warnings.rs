@@ -1,6 +1,9 @@
 //! Warnings about the runs of an experiment: the one list that tables, pages, comparisons and exports show.
 
+mod unfair;
+
 use super::asked::is_scarce;
+use super::controls::{self, INITIAL};
 use super::table::{ROUNDING, number};
 use super::{RunSummary, Summary};
 use crate::scenario::points;
@@ -27,7 +30,7 @@ fn worse_than_at_first(world: &World, run: &RunSummary) -> Option<String> {
     let judged = || measures.main().filter(|measure| measure.better == Better::Lower);
     let measure = measures.loss().map(|(_, loss)| loss).or_else(judged)?;
     let name = measure.at(Place::Test).to_string();
-    let (first, last) = (*run.initial.get(&name)?, *run.final_metrics.get(&name)?);
+    let (first, last) = (*run.controls.get(INITIAL)?.get(&name)?, *run.final_metrics.get(&name)?);
     let is_worse = first.is_finite() && (last.is_nan() || last - first > ROUNDING * first.abs());
     is_worse.then(|| {
         format!(
@@ -73,6 +76,8 @@ pub fn warnings(summary: &Summary) -> Vec<String> {
         all.extend(said.into_iter().map(|(warning, seeds)| format!("{at}, {}: {warning}", of_seeds(&seeds))));
         all.extend(scarce(&runs).map(|words| format!("{at}: {words}")));
     }
+    all.extend(controls::unbeaten(summary));
+    all.extend(unfair::warnings(summary));
     all
 }
 

@@ -228,7 +228,13 @@ impl Reader<'_, '_> {
             let added = entries.iter().find(|(_, node)| is_set(node));
             if let (Some((kind, node)), false) = (added, entries.iter().all(|(_, node)| is_set(node))) {
                 let (path, found) = (self.path(), self.node.value.describe());
-                let value = format!("{path}={{ {} = {} }}", quoted_key(kind), setting_text(node));
+                // A plain number is hardly ever all that a kind needs: it is no example to follow.
+                let value = match &node.value {
+                    Value::Table(_) | Value::Text(_) | Value::List(_) => {
+                        format!("{path}={{ {} = {} }}", quoted_key(kind), setting_text(node))
+                    }
+                    _ => format!("{path}={}", text::quoted(kind)),
+                };
                 // In quotes for a shell.
                 let value = value.replace('\'', "'\\''");
                 let message =
@@ -237,6 +243,19 @@ impl Reader<'_, '_> {
             }
         }
         ScenarioError::bare(expected.to_owned(), true)
+    }
+}
+
+/// The name of [`LawConfig`](fedgenie_core::law::LawConfig) as serde knows it, and that of the law of one value.
+const LAW: &str = "LawConfig";
+const CONSTANT: &str = "constant";
+
+/// Whether a value is a number, or a text that begins as a number with a unit does; no name of a law does.
+fn is_quantity(value: &Value) -> bool {
+    match value {
+        Value::Integer(_) | Value::Float(_) => true,
+        Value::Text(text) => text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)),
+        _ => false,
     }
 }
 
@@ -361,11 +380,15 @@ impl<'de> de::Deserializer<'de> for Reader<'_, 'de> {
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ScenarioError> {
         let result = match &self.node.value {
+            // A quantity alone is a constant law.
+            value if name == LAW && is_quantity(value) => {
+                visitor.visit_enum(Kind { kind: CONSTANT, body: self.child(self.node, CONSTANT) })
+            }
             // A kind's name alone stands for that kind with all settings at their defaults.
             Value::Text(kind) => visitor.visit_enum(Kind { kind, body: self.child(&NOTHING, kind) }),
             Value::Table(entries) if entries.len() == 1 => {

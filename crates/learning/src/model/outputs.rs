@@ -55,9 +55,15 @@ pub fn outputs(model: &dyn Model, parameters: &[f32], batches: &[Batch<'_>], par
         blocks.iter().map(|block| one(&mut scratch, block)).collect()
     };
     let numbers = parts.concat();
+    let count = blocks.iter().map(|block| block.examples.len()).sum::<usize>();
+    Outputs { width: numbers.len() / count.max(1), numbers, targets: targets(batches) }
+}
+
+/// The targets of several lists of examples, in their order; all have classes, or all numbers.
+pub fn targets(batches: &[Batch<'_>]) -> Targets {
     let examples = || batches.iter().flat_map(|batch| batch.examples.iter().map(|&example| (batch.data, example)));
     let classes = batches.first().and_then(|batch| batch.data.classes());
-    let targets = match classes {
+    match classes {
         Some((_, classes)) => {
             let label = |data: &crate::data::Dataset, example: u32| {
                 data.classes().map_or(0, |(labels, _)| labels[example as usize])
@@ -70,9 +76,7 @@ pub fn outputs(model: &dyn Model, parameters: &[f32], batches: &[Batch<'_>], par
             };
             Targets::Values(examples().map(|(data, example)| value(data, example)).collect())
         }
-    };
-    let count = blocks.iter().map(|block| block.examples.len()).sum::<usize>();
-    Outputs { width: numbers.len() / count.max(1), numbers, targets }
+    }
 }
 
 /// Appends the outputs of a linear model, whose parameters are the weights output by output, then a bias for each.

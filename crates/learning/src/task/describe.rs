@@ -60,16 +60,16 @@ impl Description {
     }
 }
 
-/// References by name, each with values of metrics.
-pub type References = Vec<(&'static str, Vec<(MetricId, f64)>)>;
+/// Controls by name, each with values of metrics.
+pub type Controls = Vec<(&'static str, Vec<(MetricId, f64)>)>;
 
 /// Facts for a run's files beside its records. They can be large and slow to make, and are made when a run ends.
 #[derive(Clone, Debug, Default)]
 pub struct Appendix {
     /// CSV tables that explain numbers in other files of a run, by name; each is written beside them.
     pub tables: Vec<(&'static str, String)>,
-    /// References: metrics reached without the model.
-    pub references: References,
+    /// Controls: metrics reached without the model.
+    pub controls: Controls,
     /// The graph of each client in numbers, where clients have graphs: see
     /// [`Holdings::described`](crate::task::rating_graph::Holdings::described).
     pub graph: Option<serde_json::Value>,

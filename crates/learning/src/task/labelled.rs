@@ -8,11 +8,12 @@
 //!
 //! Test examples are divided among servers as [`test_split`] says.
 
+mod controls;
 mod measured;
 pub mod test_split;
 
 use super::clusters::ClusterNetworks;
-use super::{Ask, Context, DealtData, Description, Job, Losses, ModelState, On, Task, Worker};
+use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelState, On, Task, Worker};
 use crate::data::partition::{ClassCounts, Partition, TestSplit};
 use crate::data::{Dataset, Split};
 use crate::layout::{Layout, Scope, Update};
@@ -140,13 +141,10 @@ fn describe(train: &Dataset, partition: &Partition, set_aside: &[u32]) -> Descri
 
 /// A warning of classes without training examples.
 fn absent_classes(train: &Dataset, set_aside: &[u32]) -> Option<String> {
-    let (labels, classes) = train.classes()?;
-    let mut counts = vec![0_usize; classes];
-    labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
-    set_aside.iter().for_each(|&row| counts[usize::from(labels[row as usize])] -= 1);
-    let without: Vec<usize> = (0..classes).filter(|&class| counts[class] == 0).collect();
+    let counts = controls::counts(train, set_aside)?;
+    let without: Vec<usize> = (0..counts.len()).filter(|&class| counts[class] == 0).collect();
     let first = without.first()?;
-    let count = without.len();
+    let (count, classes) = (without.len(), counts.len());
     Some(format!("{count} of {classes} classes have no training example, class {first} first; is a label wrong?"))
 }
 
@@ -203,6 +201,10 @@ impl Task for Labelled {
 
     fn tensors(&self) -> Vec<TensorLayout> {
         self.model.tensors()
+    }
+
+    fn appendix(&self) -> Appendix {
+        Appendix { controls: self.controls(), ..Appendix::default() }
     }
 
     fn losses(&self) -> Option<&dyn Losses> {

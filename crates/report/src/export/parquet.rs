@@ -1,6 +1,7 @@
 //! A table as Apache Parquet.
 
-use super::sheet::{Cell, Column, Kind, Row, Sheet};
+use super::column::{Cell, Column, Kind, Row};
+use super::sheet::Sheet;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriterImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -19,11 +20,12 @@ const GROUP: usize = 65_536;
 struct Held {
     values: Values,
     is_there: Vec<i16>,
+    is_required: bool,
 }
 
 enum Values {
     Text(Vec<ByteArray>),
-    Count(Vec<i64>),
+    Integer(Vec<i64>),
     Number(Vec<f64>),
 }
 
@@ -38,27 +40,29 @@ fn failed(error: ParquetError) -> io::Error {
 }
 
 impl Parquet {
-    pub fn new(file: File, columns: &[Column]) -> io::Result<Self> {
-        let field = |column: &Column| {
+    pub fn new(file: File, columns: &[&Column]) -> io::Result<Self> {
+        let field = |column: &&Column| {
             let (physical, logical) = match column.kind {
                 Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-                Kind::Count => (Physical::INT64, Some(LogicalType::integer(64, false))),
+                Kind::Integer => (Physical::INT64, None),
                 Kind::Number => (Physical::DOUBLE, None),
             };
             let field = Type::primitive_type_builder(&column.name, physical).with_logical_type(logical);
-            field.with_repetition(Repetition::OPTIONAL).build().map(Arc::new)
+            let repetition = if column.is_required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+            field.with_repetition(repetition).build().map(Arc::new)
         };
         let fields = columns.iter().map(field).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let schema = Type::group_type_builder("schema").with_fields(fields).build().map_err(failed)?;
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)).map_err(failed)?;
-        let held = |column: &Column| Held {
+        let held = |column: &&Column| Held {
             values: match column.kind {
                 Kind::Text => Values::Text(Vec::new()),
-                Kind::Count => Values::Count(Vec::new()),
+                Kind::Integer => Values::Integer(Vec::new()),
                 Kind::Number => Values::Number(Vec::new()),
             },
             is_there: Vec::new(),
+            is_required: column.is_required,
         };
         Ok(Self { writer, columns: columns.iter().map(held).collect(), rows: 0 })
     }
@@ -69,14 +73,16 @@ impl Parquet {
             return Ok(());
         }
         let mut group = self.writer.next_row_group()?;
-        for Held { values, is_there } in &mut self.columns {
+        for Held { values, is_there, is_required } in &mut self.columns {
+            let levels = if *is_required { None } else { Some(&is_there[..]) };
             match values {
-                Values::Text(values) => column::<ByteArrayType>(&mut group, values, is_there)?,
-                Values::Count(values) => column::<Int64Type>(&mut group, values, is_there)?,
-                Values::Number(values) => column::<DoubleType>(&mut group, values, is_there)?,
+                Values::Text(values) => column::<ByteArrayType>(&mut group, values, levels)?,
+                Values::Integer(values) => column::<Int64Type>(&mut group, values, levels)?,
+                Values::Number(values) => column::<DoubleType>(&mut group, values, levels)?,
             }
         }
         group.close()?;
+        self.columns.iter_mut().for_each(|held| held.is_there.clear());
         self.rows = 0;
         Ok(())
     }
@@ -86,25 +92,24 @@ impl Parquet {
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, File>,
     values: &mut Vec<T::T>,
-    is_there: &mut Vec<i16>,
+    levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
     let missing = || ParquetError::General("a column is missing".to_owned());
     let mut column = group.next_column()?.ok_or_else(missing)?;
     let writer: &mut ColumnWriterImpl<'_, T> = column.typed::<T>();
-    writer.write_batch(values, Some(is_there), None)?;
+    writer.write_batch(values, levels, None)?;
     column.close()?;
     values.clear();
-    is_there.clear();
     Ok(())
 }
 
 impl Sheet for Parquet {
     fn row(&mut self, row: Row) -> io::Result<()> {
-        for (cell, Held { values, is_there }) in row.into_iter().zip(&mut self.columns) {
+        for (cell, Held { values, is_there, .. }) in row.into_iter().zip(&mut self.columns) {
             is_there.push(i16::from(cell != Cell::Empty));
             match (cell, values) {
                 (Cell::Text(text), Values::Text(values)) => values.push(text.into_bytes().into()),
-                (Cell::Count(count), Values::Count(values)) => values.push(count as i64),
+                (Cell::Integer(integer), Values::Integer(values)) => values.push(integer),
                 (Cell::Number(number), Values::Number(values)) => values.push(number),
                 (cell, _) => debug_assert!(cell == Cell::Empty, "{cell:?} is of another kind than its column"),
             }
@@ -130,16 +135,19 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let path = std::env::temp_dir().join(format!("fedgenie-{}.parquet", std::process::id()));
-        let columns = [("policy", Kind::Text), ("seed", Kind::Count), ("loss", Kind::Number)];
-        let columns = columns.map(|(name, kind)| Column::new(name, kind));
+        let columns = [("policy", Kind::Text), ("seed", Kind::Integer), ("loss", Kind::Number)];
+        let columns = columns.map(|(name, kind)| Column::new(name, kind, "", name));
+        let key = Column::new("row", Kind::Integer, "", "row").required();
+        let columns: Vec<&Column> = columns.iter().chain([&key]).collect();
         let mut sheet = Box::new(Parquet::new(File::create(&path).unwrap(), &columns).unwrap());
         let rows = GROUP + 5;
         let cells = |row: usize| {
             let all =
-                [Cell::Text(format!("=τ{row}")), Cell::Count(u64::MAX - row as u64), Cell::Number(0.1 * row as f64)];
+                [Cell::Text(format!("=τ{row}")), Cell::Integer(i64::MIN + row as i64), Cell::Number(0.1 * row as f64)];
             all.into_iter()
                 .zip(0..)
                 .map(move |(cell, column)| if (row + column).is_multiple_of(3) { Cell::Empty } else { cell })
+                .chain([Cell::Integer(row as i64)])
         };
         for row in 0..rows {
             sheet.row(cells(row).collect()).unwrap();
@@ -156,7 +164,7 @@ mod tests {
                 let expected = match cell {
                     Cell::Empty => Field::Null,
                     Cell::Text(text) => Field::Str(text),
-                    Cell::Count(count) => Field::ULong(count),
+                    Cell::Integer(integer) => Field::Long(integer),
                     Cell::Number(number) => Field::Double(number),
                 };
                 assert_eq!(*field, expected, "{name} of row {row}");

@@ -44,7 +44,7 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
                 "{}, measured at the end of a round and held until the next measurement. {drawn}",
                 subject(metric, &words)
             );
-            let known = study.references(metric);
+            let known = study.controls(metric);
             if !known.is_empty() {
                 let each = known.iter().map(|(name, value)| format!("{name} {}", number(*value)));
                 method

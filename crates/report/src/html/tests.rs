@@ -64,6 +64,7 @@ fn report() -> Report {
             source: text("source"),
         }],
         answers: vec![text("answer")],
+        more: vec!["To tell one from the other: about 60 seeds.".to_owned()],
         warnings: vec![text("warning")],
         verdicts: vec![verdict.clone()],
         overviews: vec![Overview {

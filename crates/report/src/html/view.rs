@@ -26,9 +26,9 @@ pub(super) struct Page<'a> {
     experiments: &'a [Experiment],
     /// Facts' names, each with its value per experiment.
     facts: Vec<(&'a str, Vec<&'a str>)>,
-    /// The findings; and about how many seeds would tell the rest apart.
-    answers: Vec<&'a str>,
-    needed: Vec<&'a str>,
+    /// The main findings, and the others.
+    answers: &'a [String],
+    more: &'a [String],
     warnings: &'a [String],
     /// The main comparisons at a glance, where all of them would be a long list.
     overviews: Vec<OverviewView<'a>>,
@@ -100,7 +100,6 @@ pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) 
     let of_why: BTreeSet<usize> = report.why.iter().flat_map(|why| why.figures.iter().copied()).collect();
     let (plain, families) =
         (plain(shown, |index| !of_why.contains(&index)), families(report, shown, |index| !of_why.contains(&index)));
-    let (answers, needed) = report.answers.iter().map(String::as_str).partition(|line| !is_of_seeds(line));
     Page {
         title: &report.title,
         nonce: blake3::hash(&all).to_hex()[..32].to_owned(),
@@ -111,8 +110,8 @@ pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) 
         data,
         experiments: &report.experiments,
         facts: facts(&report.experiments),
-        answers,
-        needed,
+        answers: &report.answers,
+        more: &report.more,
         warnings: &report.warnings,
         overviews: overviews(report),
         has_points: report.verdicts.iter().any(|verdict| verdict.point == OF_POINTS),
@@ -123,11 +122,6 @@ pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) 
         plain,
         why: report.why.iter().map(|of| why(report, of, shown)).collect(),
     }
-}
-
-/// Whether a line says how many seeds would tell candidates apart.
-fn is_of_seeds(line: &str) -> bool {
-    line.starts_with("to tell ") || line.starts_with("… ")
 }
 
 fn plain<'a>(shown: &'a Shown<'a>, is_wanted: impl Fn(usize) -> bool) -> Vec<&'a Plain<'a>> {

@@ -94,6 +94,11 @@ impl Bins {
         }
     }
 
+    /// The number of clients.
+    pub const fn clients(&self) -> usize {
+        self.row_of.len()
+    }
+
     fn of_clients(clients: usize, speeds: Option<&[f64]>) -> Self {
         let is_by_speed = speeds.is_some();
         let mut order: Vec<u32> = (0..clients as u32).collect();

@@ -9,6 +9,7 @@
 //! | [`table`] | one number per client from a column of any CSV, such as FLHetBench's training latencies |
 //! | [`mobiperf`] | one rate per client from MobiPerf's TCP records |
 //! | [`flash_speeds`] | one rate per client from FLASH's normal speeds |
+//! | [`published`] | files as their publishers wrote them, which it converts into tables for the importers above |
 //!
 //! # Trust
 //! None: a file is unpacked up to [`TEXT_MAX`] bytes, and no more than [`RECORDS_MAX`] records of it are kept, as far
@@ -32,6 +33,7 @@ pub mod link;
 mod memo;
 pub mod mobiperf;
 mod names;
+pub mod published;
 pub mod table;
 
 pub use assign::{Assign, Assignment};

@@ -1,6 +1,6 @@
 //! Results of a run, and its end.
 
-use crate::metrics::{Offers, Participation};
+use crate::metrics::{Clients, MOST_TOLD, Offers, Participation};
 use crate::population::Group;
 use crate::protocol::Rule;
 use crate::recorder::{ClusterState, Digests};
@@ -109,6 +109,21 @@ impl Run<'_> {
     /// Times each client was selected.
     pub fn counts(&self) -> &[u32] {
         &self.server.counts
+    }
+
+    /// Selections and costs of each client so far, phases under way included; `None` of more than [`MOST_TOLD`].
+    pub fn clients(&self) -> Option<Clients> {
+        if self.counts().len() > MOST_TOLD {
+            return None;
+        }
+        let costs = self.engine.by_client();
+        Some(Clients {
+            selections: self.counts().iter().map(|&count| count.into()).collect(),
+            compute_s: costs.iter().map(|cost| cost.compute.seconds()).collect(),
+            down_bytes: costs.iter().map(|cost| cost.down_bytes).collect(),
+            up_bytes: costs.iter().map(|cost| cost.up_bytes).collect(),
+            ..Clients::default()
+        })
     }
 
     /// How evenly clients were selected so far.

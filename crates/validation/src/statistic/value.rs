@@ -21,7 +21,7 @@ pub struct Config {
     policies: Vec<String>,
     /// Of `summary.json`: `regret.mean`, `final.test_loss`, ….
     value: String,
-    /// Less this number of the same run, such as `reference.bias.test_rmse`.
+    /// Less this number of the same run, such as `controls.bias.test_rmse`.
     #[serde(default)]
     less: Option<String>,
     /// At this virtual time in seconds instead of at the end.

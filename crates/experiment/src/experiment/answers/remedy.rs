@@ -7,7 +7,11 @@ use fedgenie_core::math::float::ceil;
 
 /// Why the runs cannot be compared in spending until a target, and settings for `--set` that watch all of them equally
 /// long: the end that belongs to the quantity alone, as late as the latest of these runs had it.
-pub(super) fn of_unfair(aim: &Aim, follow_up: FollowUp, runs: &[&RunSummary]) -> (Option<String>, Vec<String>) {
+pub(in super::super) fn of_unfair(
+    aim: &Aim,
+    follow_up: FollowUp,
+    runs: &[&RunSummary],
+) -> (Option<String>, Vec<String>) {
     let is_short = |run: &&&RunSummary| {
         let followed = run.followed(&aim.key);
         followed.is_some_and(|(arrival, is_at_limit)| {

@@ -80,12 +80,18 @@ fn who_was_watched_shorter_does_not_end_the_comparison() {
     assert_eq!(answer.remedy, ["stop.rounds=", "stop.virtual_time=\"3600 s\""]);
     let partial = Partial { name: Name::Label("quick".to_owned()), arrived: 3, runs: 5 };
     assert_eq!(answer.partial, [partial]);
-    let [sentence] = &told(&summary)[..] else { panic!("{:?}", told(&summary)) };
+    let [sentence] = &told(&summary).all()[..] else { panic!("{:?}", told(&summary).all()) };
     assert_eq!(
         sentence,
-        "policies are not ranked by virtual time to test_loss <= 0.3: 2 runs of quick ended without arriving, the first \
+        "Policies are not ranked by virtual time to test_loss <= 0.3: 2 runs of quick ended without arriving, the first \
          at 222 s, before others arrived, the last at 1300 s; quick arrives in 3 of 5 runs; watched equally long they \
-         would be with --set 'stop.rounds=' --set 'stop.virtual_time=\"3600 s\"'"
+         would be, with --set 'stop.rounds=' --set 'stop.virtual_time=\"3600 s\"'."
+    );
+    // What is missing beside the main question is warned of, with every command.
+    assert_eq!(
+        super::super::warnings(&summary),
+        ["policies are not compared in bytes, time to test_loss <= 0.3: runs ended without arriving before others \
+          arrived; with --set 'stop.rounds=' --set 'stop.virtual_time=\"3600 s\"' they would be, in time"]
     );
     // Each has what is known of it: all arrivals of the slow one, in time and bytes; of the other all of its arrivals.
     let key = format!("time_to.{TARGET}");
@@ -95,6 +101,24 @@ fn who_was_watched_shorter_does_not_end_the_comparison() {
     assert_eq!((arm("quick").until[&key].arrived, arm("quick").until[&key].horizon), (3, Some(222.0)));
     assert!((arm("quick").values[&key].mean - (100.0 + 120.0 + 140.0 + 222.0 + 222.0) / 5.0).abs() < 1e-9);
     assert!(!arm("slow").paired.as_ref().unwrap().differences.contains_key(&key));
+}
+
+/// A sweep whose points are watched unequally, for one of two policies: the warning names it.
+#[test]
+fn settings_that_are_not_compared_are_warned_of() {
+    let arrived = |time: f64| [Some(time), Some(time + 1.0), Some(time + 2.0)];
+    let all = [
+        runs("a", 0, &arrived(10.0), (99.0, "rounds")),
+        runs("b", 0, &[None, None, Some(4.0)], (5.0, "rounds")),
+        runs("b", 1, &arrived(50.0), (99.0, "rounds")),
+    ]
+    .concat();
+    let path = "protocol.deadline.deadline";
+    let said = super::super::warnings(&summary_of(&[(path, "1 s"), (path, "2 s")], None, all));
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("policies at deadline = 1 s are not compared in bytes, time to test_loss <= 0.3: "));
+    assert!(said[1].starts_with("settings of b are not compared in bytes, time to test_loss <= 0.3: "), "{}", said[1]);
+    assert!(said[1].contains("--set 'stop.virtual_time=\"99 s\"'"), "{}", said[1]);
 }
 
 /// It arrives in all seeds; the other never does, watched for as long as any.
@@ -174,10 +198,15 @@ fn policies_are_asked_for_in_each_world() {
     let policy = |point, name: &str| (Question::Policy, Some(point), label(name));
     assert_eq!(best, [policy(0, "a"), policy(1, "a"), policy(2, "b")]);
     assert_eq!(summary.answers[0].others[0].ratio, Some(21.0 / 11.0));
-    let told = told(&summary);
-    assert_eq!(told[0], "the best policy is not the same at all points: a at mean = 1 s; mean = 2 s. b at mean = 3 s");
+    let told = told(&summary).all();
+    assert_eq!(
+        told[0],
+        "Which policy is fastest to test_loss <= 0.3 depends on the point: a at mean = 1 s / mean = 2 s; b at mean = 3 s."
+    );
     assert!(
-        told[1].starts_with("best at mean = 1 s: a (11 ± 2.484 s); b is told apart (+10 s, 1.91 times);"),
+        told[1].starts_with(
+            "At mean = 1 s, a is fastest to test_loss <= 0.3: 11.0 ± 2.5 s, 3 seeds; b takes 10 s longer (91 %)."
+        ),
         "{}",
         told[1]
     );
@@ -214,9 +243,12 @@ fn tiny_differences_are_bounded() {
     let one = runs("one", 0, &[Some(10.0), Some(20.0), Some(30.0), Some(40.0)], (99.0, "rounds"));
     let other = runs("other", 0, &[Some(11.0), Some(19.0), Some(31.0), Some(39.1)], (99.0, "rounds"));
     let summary = of([one, other].concat());
-    let told = told(&summary);
+    let told = told(&summary).all();
     let last = told.last().unwrap();
-    assert!(last.starts_with("other and one: no difference larger than 1.") && last.contains(" s at 95 %"), "{told:?}");
+    assert!(
+        last.starts_with("Between other and one: no difference larger than 1.") && last.contains(" s at 95 %"),
+        "{told:?}"
+    );
 }
 
 /// Alike in accuracy, in the same number of rounds: the faster one is told. Alike in time: the more accurate one.
@@ -256,9 +288,10 @@ fn among_equals_the_better_in_another_quantity_is_told() {
     );
     assert_eq!(second.others[0].ratio, Some(3.0));
     assert!(
-        told(&summary)[1].starts_with("of these, best: fast (300 s); slow is told apart (+600 s, 3.00 times); by"),
+        told(&summary).all()[1]
+            .starts_with("Of these, fast is fastest: 300 s, 3 seeds; slow takes 600 s longer (3.0 times as long)."),
         "{:?}",
-        told(&summary)
+        told(&summary).all()
     );
     // The same time for all, and accuracies 0.5 apart.
     let mut timed = all(Some((100.0, 1)));

@@ -13,13 +13,14 @@ fn all_counts(counts: impl IntoIterator<Item = u64>) -> bool {
 
 /// Whether the summary is plausible.
 pub fn is_possible(run: &RunSummary) -> bool {
-    let RunMetrics { durations, selections, explanations } = &run.metrics;
+    let RunMetrics { durations, selections, clients, explanations } = &run.metrics;
     let outcomes = &run.outcomes;
     let lost = outcomes.dropped.iter().chain(&outcomes.lost_late).map(|lost| lost.jobs);
     all_counts([outcomes.arrived, outcomes.late, outcomes.joined, outcomes.abandoned_rounds])
         && all_counts(lost)
         && are_durations(durations)
         && are_selections(selections, run.rounds)
+        && clients.as_ref().is_none_or(|clients| clients.are(run.clients))
         && explanations.as_ref().is_none_or(|found| are_explanations(found, run.rounds))
 }
 

@@ -21,13 +21,13 @@ pub(super) fn asked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 /// The same by bytes.
 pub(super) fn read_at_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u64, Named>, D::Error> {
     // Flattened, the keys come as texts.
-    let written = read_references(deserializer)?;
+    let written = read_controls(deserializer)?;
     let bytes = |text: String| text.parse().map_err(|_| D::Error::custom("the bytes are no whole number"));
     written.into_iter().map(|(text, metrics)| Ok((bytes(text)?, metrics))).collect()
 }
 
-/// The same of references.
-pub(super) fn read_references<'de, D: Deserializer<'de>>(
+/// The same of controls.
+pub(super) fn read_controls<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, BTreeMap<String, f64>>, D::Error> {
     #[derive(Deserialize)]

@@ -73,3 +73,35 @@ fn a_mean_gradient_is_that_of_the_batches_of_the_first_epoch() {
         assert!((f64::from(*found) - expected).abs() < 1e-7, "{found}, {expected}");
     }
 }
+
+/// Training classes 2, 2, 1, 0, 0, 0 of which the last row is set aside: shares 2/5, 1/5, 2/5, and class 0 on the tie.
+/// On test classes 0, 1, 2, 2 accuracy is 1/4 and the loss −(ln 0.4 + ln 0.2 + 2 ln 0.4)/4.
+#[test]
+fn a_constant_of_the_most_frequent_class_is_a_control() {
+    let of = |labels: &[u8]| {
+        let targets = Targets::Classes { labels: labels.to_vec(), classes: 3 };
+        Dataset::new(Array2::zeros((labels.len(), SHAPE.len())), targets).with_shape(SHAPE)
+    };
+    let data = Split { train: of(&[2, 2, 1, 0, 0, 0]), test: of(&[0, 1, 2, 2]) };
+    let partition = Partition::deal((0..5).collect(), &[2, 3]);
+    let task = Labelled::new(Arc::new(data), normalised(), partition, None).with_validation(vec![5]);
+    let Appendix { controls, .. } = task.appendix();
+    let [(name, found)] = &controls[..] else { panic!("{controls:?}") };
+    let named: Vec<_> = found.iter().map(|(id, value)| (id.to_string(), *value)).collect();
+    let (test, valid) = (-(3.0 * 0.4_f64.ln() + 0.2_f64.ln()) / 4.0, -0.4_f64.ln());
+    let expected = [("test_loss", test), ("test_accuracy", 0.25), ("valid_loss", valid), ("valid_accuracy", 1.0)];
+    assert_eq!((*name, named.len()), ("majority", 4), "{named:?}");
+    for ((id, value), (wanted, by_hand)) in named.iter().zip(expected) {
+        assert!(id == wanted && (value - by_hand).abs() < 1e-12, "{id} {value}, by hand {by_hand}");
+    }
+}
+
+/// Training numbers −1, −0.9, …, 1.9 on which it is tested as well: mean 0.45, mean squared error their variance,
+/// 0.01·(30² − 1)/12.
+#[test]
+fn a_constant_of_the_mean_number_is_a_control() {
+    let task = task(Box::new(LinearRegression::new(SHAPE.len())), None);
+    let Appendix { controls, .. } = task.appendix();
+    let [("mean", found)] = &controls[..] else { panic!("{controls:?}") };
+    assert!(found.len() == 1 && (found[0].1 - 0.01 * 899.0 / 12.0).abs() < 1e-6, "{found:?}");
+}

@@ -9,7 +9,7 @@ use crate::ratings::social::SocialRatings;
 use crate::ratings::social::dealt::{CategoryName, Dealt};
 use crate::ratings::{Part, RatingsSplit};
 use crate::task::recommendation::Source;
-use crate::task::{Appendix, Description, References};
+use crate::task::{Appendix, Controls, Description};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Place;
 use ndarray::Array2;
@@ -91,7 +91,7 @@ pub struct Holdings {
     names: Vec<CategoryName>,
     unheld: usize,
     description: Description,
-    references: OnceLock<References>,
+    controls: OnceLock<Controls>,
 }
 
 impl Holdings {
@@ -129,9 +129,8 @@ impl Holdings {
         };
         let skew = partition.skew(&Dataset::new(Array2::zeros((split.train.len(), 0)), targets));
         let unheld = holders.iter().filter(|holder| holder.is_none()).count();
-        let (description, references) = (Description::of(sizes), OnceLock::new());
-        let mut all =
-            Self { social, clients: graphs, categories, counts, names, unheld, split, description, references };
+        let (description, controls) = (Description::of(sizes), OnceLock::new());
+        let mut all = Self { social, clients: graphs, categories, counts, names, unheld, split, description, controls };
         all.description.has_valid = !all.split.valid.is_empty();
         all.description.skew = Some(skew);
         all.description.counts = all.count();
@@ -182,11 +181,11 @@ impl Holdings {
     /// Facts about them for a run's files.
     pub fn appendix(&self) -> Appendix {
         let tables = Source::maps_of(&self.split.data);
-        Appendix { tables, references: self.references(), graph: Some(self.described()) }
+        Appendix { tables, controls: self.controls(), graph: Some(self.described()) }
     }
 
     /// Errors of the mean, and of mean and biases, of all training ratings on all test and validation ratings.
-    pub fn references(&self) -> References {
+    pub fn controls(&self) -> Controls {
         let errors = || {
             let biases = Biases::fit(&self.split);
             let mut metrics = [Vec::new(), Vec::new()];
@@ -202,7 +201,7 @@ impl Holdings {
             let [of_mean, of_bias] = metrics;
             vec![("mean", of_mean), ("bias", of_bias)]
         };
-        self.references.get_or_init(errors).clone()
+        self.controls.get_or_init(errors).clone()
     }
 
     /// Numbers of all parts, and of dropped records.

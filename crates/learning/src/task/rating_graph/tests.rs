@@ -101,9 +101,9 @@ fn clients_hold_graphs_of_their_ratings_and_of_the_trust_between_their_users() {
     let share = union.intersection(&nodes(2)).count() as f64 / union.len() as f64;
     assert_eq!(described["prefix_intersection"][2], share);
     assert_eq!(described["clients"][1]["trust"], holdings.clients()[1].trust);
-    let references = holdings.references();
-    assert_eq!((references[0].0, references[1].0, &*references[1].1[0].0.to_string()), ("mean", "bias", "test_rmse"));
-    assert!(references[1].1[0].1 < references[0].1[0].1);
+    let controls = holdings.controls();
+    assert_eq!((controls[0].0, controls[1].0, &*controls[1].1[0].0.to_string()), ("mean", "bias", "test_rmse"));
+    assert!(controls[1].1[0].1 < controls[0].1[0].1);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn factors_learn_more_than_the_mean() {
         let (model, first) = trained(&task, &streams, 150, 0.02);
         let mut values = [0.0; 3];
         let count = (&task as &dyn Task).measure(On::Test, &state(&model), false, &mut values);
-        let mean = task.appendix().references[0].1[0].1;
+        let mean = task.appendix().controls[0].1[0].1;
         assert!(values[0] < mean && count == 360.0, "{kind:?}: {values:?}, {mean}, {first}");
     }
 }

@@ -6,7 +6,7 @@ use crate::ranking::{ItemLists, Lists, Means, Ranker, ScoreItems, evaluate_some,
 use crate::ratings::reference::Popularity;
 use crate::ratings::triplets::Triplet;
 use crate::ratings::{Dropped, Ids, Part, Ratings, RatingsSplit};
-use crate::task::{Appendix, Description, On, References};
+use crate::task::{Appendix, Controls, Description, On};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Place;
 use fedgenie_core::text::spreadsheet::cell;
@@ -59,7 +59,7 @@ pub struct Source {
     parts: [[usize; 2]; 3],
     cutoffs: Vec<usize>,
     popularity: Popularity,
-    references: OnceLock<References>,
+    controls: OnceLock<Controls>,
 }
 
 impl Source {
@@ -80,7 +80,7 @@ impl Source {
             parts: parts.map(|part| [split.part(part).len(), split.users_without(part)]),
             cutoffs: cutoffs.to_vec(),
             popularity: Popularity::new(split),
-            references: OnceLock::new(),
+            controls: OnceLock::new(),
         }
     }
 
@@ -156,18 +156,18 @@ impl Source {
 
     /// Facts about the ratings for a run's files.
     pub fn appendix(&self) -> Appendix {
-        Appendix { tables: Self::maps_of(&self.data), references: self.references(), graph: None }
+        Appendix { tables: Self::maps_of(&self.data), controls: self.controls(), graph: None }
     }
 
     /// The metrics of popularity alone on test data.
-    pub fn references(&self) -> References {
+    pub fn controls(&self) -> Controls {
         let metrics = || {
             let HeldOut { excluded, relevant, .. } = &self.test;
             let means = self.popularity.evaluate(excluded, relevant, &self.cutoffs, false);
             let metrics = Ranker::measures(&self.cutoffs).into_iter().map(|measure| measure.at(Place::Test));
             metrics.zip(means.values).collect()
         };
-        self.references.get_or_init(|| vec![("popularity", metrics())]).clone()
+        self.controls.get_or_init(|| vec![("popularity", metrics())]).clone()
     }
 
     /// How many there are of everything.

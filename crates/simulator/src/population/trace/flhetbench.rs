@@ -12,7 +12,7 @@
 //! than `n_intervals`.
 //!
 //! # Source
-//! Z. Zhang et al., "FLHetBench: Benchmarking Device and State Heterogeneity in Federated Learning", CVPR 2024, whose
+//! J. Zhang et al., "FLHetBench: Benchmarking Device and State Heterogeneity in Federated Learning", CVPR 2024, whose
 //! `cached_timers` are of the phones of Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning
 //! upon Large-Scale Smartphone Data", WWW 2021.
 

@@ -36,7 +36,7 @@ pub struct Accounts {
     pub wasted_up_bytes: u64,
 }
 
-/// Cost of a job so far.
+/// Cost of a job, or of a client's jobs, so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stateful)]
 pub(in crate::run) struct Cost {
     /// Time spent computing.

@@ -28,14 +28,6 @@ const RECENT: usize = 12;
 /// Of a client that never had a job.
 const NO_ACCOUNT: u32 = u32::MAX;
 
-/// Bytes and computing time of one client.
-#[derive(Clone, Copy, Debug, Default, Stateful)]
-struct ClientAccount {
-    down_bytes: u64,
-    up_bytes: u64,
-    compute: TotalTime,
-}
-
 /// The checks of one run.
 #[derive(Debug, Stateful)]
 #[state(check = Self::is_sound)]
@@ -46,7 +38,7 @@ pub(in crate::run) struct Audit {
     /// The index of each client's account; clients without a job have none.
     #[state(each)]
     account_of: Vec<u32>,
-    clients: Vec<ClientAccount>,
+    clients: Vec<Cost>,
     settled: u64,
     /// Clients' work outside jobs.
     probed: Cost,
@@ -113,12 +105,9 @@ impl Audit {
         let index = &mut self.account_of[job.client.index()];
         if *index == NO_ACCOUNT {
             *index = self.clients.len() as u32;
-            self.clients.push(ClientAccount::default());
+            self.clients.push(Cost::default());
         }
-        let account = &mut self.clients[*index as usize];
-        add(&mut account.down_bytes, job.bytes.0);
-        add(&mut account.up_bytes, job.bytes.1);
-        account.compute += job.active[Phase::Compute.index()];
+        self.clients[*index as usize] += job.cost();
         let client = job.client;
         self.require(job.is_concluded, || format!("the job of {client} has no outcome"))?;
         let worked: Span = job.active.into_iter().sum();
@@ -137,6 +126,12 @@ impl Audit {
         self.require(down <= job.transfer[0] && up <= job.transfer[1], || {
             format!("{client} moved {down} and {up} bytes of {:?}", job.transfer)
         })
+    }
+
+    /// The cost of each client's settled jobs.
+    pub fn by_client(&self) -> Vec<Cost> {
+        let of = |&index: &u32| self.clients.get(index as usize).copied().unwrap_or_default();
+        self.account_of.iter().map(of).collect()
     }
 
     pub fn probed(&mut self, cost: Cost) {

@@ -326,22 +326,37 @@ impl<'w> Engine<'w> {
         self.audit.busy(self.busy.count(), self.jobs.live() - arrived, jobs)
     }
 
+    /// Time at work in a compute phase under way.
+    fn computing(&self, job: &Job) -> Span {
+        if job.phase != Phase::Compute || job.pending.is_none() {
+            return Span::ZERO;
+        }
+        let now = self.now();
+        let away = match self.world.population.interruption(job.client) {
+            Interruption::Pause => self.cursors.time_away(job.client, job.phase_began, now),
+            Interruption::Lose | Interruption::RunOn => Span::ZERO,
+        };
+        Span((now - job.phase_began).0 - away.0)
+    }
+
+    /// The cost of each client's jobs, those under way included.
+    pub fn by_client(&self) -> Vec<Cost> {
+        let mut all = self.audit.by_client();
+        for job in self.jobs.iter() {
+            let cost = &mut all[job.client.index()];
+            *cost += job.cost();
+            cost.compute += self.computing(job);
+        }
+        all
+    }
+
     /// Ends the run: the cost of jobs under way is wasted.
     pub fn finish(mut self) -> Result<Accounts, RunError> {
-        let now = self.now();
-        let under_way: Vec<&Job> = self.jobs.iter().filter(|job| job.pending.is_some()).collect();
         let (mut computing, mut wasted) = (TotalTime::ZERO, Cost::default());
-        for job in under_way {
-            let mut cost = job.cost();
-            if job.phase == Phase::Compute {
-                let away = match self.world.population.interruption(job.client) {
-                    Interruption::Pause => self.cursors.time_away(job.client, job.phase_began, now),
-                    Interruption::Lose | Interruption::RunOn => Span::ZERO,
-                };
-                cost.compute = Span((now - job.phase_began).0 - away.0).into();
-                computing += cost.compute;
-            }
-            wasted += cost;
+        for job in self.jobs.iter().filter(|job| job.pending.is_some()) {
+            computing += self.computing(job);
+            wasted += job.cost();
+            wasted.compute += self.computing(job);
         }
         self.audit.finished(&self.accounts, self.jobs.iter())?;
         self.accounts.compute += computing;
