@@ -179,9 +179,6 @@ fn meant(meter: &str) -> &'static str {
     }
 }
 
-/// The name of the figures on how evenly clients were selected.
-pub(super) const EVENNESS: &str = "evenness";
-
 /// Final values of all policies.
 pub(super) fn finals(study: &Study<'_>, key: &str, when: &str) -> Vec<String> {
     let value = |(arm, point): (usize, usize)| {

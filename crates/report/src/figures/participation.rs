@@ -8,6 +8,9 @@ use crate::study::{Study, linear, rounded};
 use fedgenie_core::math::float::power;
 use fedgenie_experiment::experiment::RunSummary;
 
+/// The name of the figures on how evenly clients were selected.
+pub(super) const EVENNESS: &str = "evenness";
+
 /// How evenly clients were selected, over rounds.
 pub(super) fn participation(study: &Study<'_>) -> Vec<Figure> {
     let is_known = study.arms.iter().flat_map(|arm| arm.all_runs()).any(|run| run.metrics.durations.rounds > 0);
