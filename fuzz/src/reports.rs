@@ -57,7 +57,8 @@ fn tables(complete: &Complete, format: ExportFormat) -> Result<Vec<PathBuf>, Str
     }
     let reader = Reader::new(&|_| {}).allowing_changed(true);
     let written = export(std::slice::from_ref(&complete.folder), &into, format, &reader);
-    written.map(|exported| exported.paths).map_err(|error| {
+    let is_table = |path: &PathBuf| path.extension().is_none_or(|ending| ending != "json");
+    written.map(|exported| exported.paths.into_iter().filter(is_table).collect()).map_err(|error| {
         let message = error.to_string();
         assert_told(&message, &["results"]);
         message

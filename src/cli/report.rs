@@ -18,17 +18,7 @@ use std::path::{Path, PathBuf};
 type Parts = (Option<FigureFormat>, Option<TableFormat>);
 
 pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
-    let parts: Parts = match arguments.format.as_str() {
-        "html" => (None, None),
-        "svg" => (Some(FigureFormat::Svg), None),
-        "pdf" => (Some(FigureFormat::Pdf), None),
-        "csv" => (Some(FigureFormat::Csv), Some(TableFormat::Csv)),
-        "md" => (None, Some(TableFormat::Markdown)),
-        "latex" => (None, Some(TableFormat::Latex)),
-        other => {
-            return Err(Error::Usage(format!("found --format {other}; expected html, svg, pdf, csv, md or latex")));
-        }
-    };
+    let parts = parts_of(&arguments.format)?;
     if arguments.figure.is_some() && parts.0.is_none() {
         let message = format!("--figure is for --format svg, pdf or csv, and found --format {}", arguments.format);
         return Err(Error::Usage(message));
@@ -92,6 +82,21 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
     print(&paragraph(&report.answers))?;
     print(&paragraph(&report.more))?;
     Ok(0)
+}
+
+/// The files that a format asks for.
+fn parts_of(format: &str) -> Result<Parts, Error> {
+    Ok(match format {
+        "html" => (None, None),
+        "svg" => (Some(FigureFormat::Svg), None),
+        "pdf" => (Some(FigureFormat::Pdf), None),
+        "csv" => (Some(FigureFormat::Csv), Some(TableFormat::Csv)),
+        "md" => (None, Some(TableFormat::Markdown)),
+        "latex" => (None, Some(TableFormat::Latex)),
+        other => {
+            return Err(Error::Usage(format!("found --format {other}; expected html, svg, pdf, csv, md or latex")));
+        }
+    })
 }
 
 /// How the headline table is made.

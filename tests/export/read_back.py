@@ -14,6 +14,8 @@ import polars.testing
 
 KEY = ["folder", "policy", "seed", "point"]
 PANDAS = {"string": "string", "integer": "Int64", "number": "Float64"}
+# Reading a number as it was written: the default from version 3 on.
+EXACT = {} if int(pandas.__version__.split(".")[0]) >= 3 else {"float_precision": "round_trip"}
 POLARS = {"string": polars.String, "integer": polars.Int64, "number": polars.Float64}
 
 
@@ -26,8 +28,18 @@ def fields(package, table):
 def validated(folder):
     """Checks types, required cells, primary and foreign keys by the dictionary alone."""
     report = frictionless.validate(str(folder / "datapackage.json"))
-    assert report.valid, json.dumps(report.to_dict(), indent=1)[:4000]
-    print(f"frictionless {frictionless.__version__}: {folder.name}: {report.stats}")
+    package = json.loads((folder / "datapackage.json").read_text())
+    left = []
+    for task in report.tasks:
+        about = fields(package, task.name)
+        for error in task.errors:
+            # It reads an empty cell of integers in Parquet as the number NaN, and calls that no integer.
+            field = about.get(getattr(error, "field_name", None), {})
+            is_empty = task.place.endswith(".parquet") and field.get("type") == "integer" and "constraints" not in field
+            if not (error.type == "type-error" and is_empty and error.cell == "nan"):
+                left.append((task.name, error.message))
+    assert not left and not report.errors, f"{len(left)} errors: {left[:10]}"
+    print(f"frictionless {frictionless.__version__}: {folder.name}: {len(report.tasks)} tables are valid")
 
 
 def in_pandas(csv, parquet, package):
@@ -37,7 +49,7 @@ def in_pandas(csv, parquet, package):
         name = resource["name"]
         types = {field: PANDAS[about["type"]] for field, about in fields(package, name).items()}
         # Types are inferred first: a number is never taken for an integer, nor an integer for a number.
-        inferred = pandas.read_csv(csv / f"{name}.csv", float_precision="round_trip", dtype_backend="numpy_nullable", na_values=[""],
+        inferred = pandas.read_csv(csv / f"{name}.csv", **EXACT, dtype_backend="numpy_nullable", na_values=[""],
                                    keep_default_na=False)
         assert list(inferred.columns) == list(types), name
         for field in inferred.columns[inferred.notna().any()]:
@@ -45,7 +57,7 @@ def in_pandas(csv, parquet, package):
             assert found == wanted or wanted == "string", f"{name}.{field} is read as {found}, and is {wanted}"
             if field.isidentifier() and not hasattr(pandas.DataFrame, field):
                 assert getattr(inferred, field) is not None
-        read = pandas.read_csv(csv / f"{name}.csv", float_precision="round_trip", dtype=types, na_values=[""], keep_default_na=False)
+        read = pandas.read_csv(csv / f"{name}.csv", **EXACT, dtype=types, na_values=[""], keep_default_na=False)
         other = pandas.read_parquet(parquet / f"{name}.parquet", dtype_backend="numpy_nullable")
         assert {field: str(dtype) for field, dtype in other.dtypes.items()} == types, f"{name}: {other.dtypes}"
         pandas.testing.assert_frame_equal(read, other, check_exact=True)

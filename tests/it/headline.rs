@@ -2,6 +2,7 @@
 //! those that are not told apart.
 
 use super::support::{Answer, SCENARIO, Workplace};
+use fedgenie::math::statistics::estimate;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -26,6 +27,13 @@ fn rows(place: &Workplace) -> BTreeMap<String, BTreeMap<String, String>> {
         (row[0].to_owned(), cells)
     };
     reader.records().map(|record| row(record.unwrap())).collect()
+}
+
+/// A number of a policy's runs, in the order of seeds.
+fn values(summary: &Value, policy: &str, key: &str) -> Vec<f64> {
+    let (part, name) = key.split_once('.').unwrap();
+    let of_policy = summary["runs"].as_array().unwrap().iter().filter(|run| run["arm"] == policy);
+    of_policy.map(|run| run[part][name].as_f64().unwrap()).collect()
 }
 
 #[test]
@@ -64,8 +72,14 @@ fn the_table_says_what_the_answers_say() {
             let ratio = format!(": ratio to {best}");
             near(number(&ratio), other["ratio"].as_f64().unwrap());
             let best_mean = answer["value"]["mean"].as_f64().unwrap();
-            for (end, part) in [" low", " high"].into_iter().enumerate() {
-                near(number(&format!("{ratio}{part}")), 1.0 + other["ci95"][end].as_f64().unwrap() / best_mean);
+            let ends = [" low", " high"].map(|part| number(&format!("{ratio}{part}")));
+            assert_eq!(ends[0] > 1.0 || ends[1] < 1.0, !is_equal(&other["name"]), "{name}: {ends:?}");
+            let key = answer["by"].as_str().unwrap();
+            let [mine, theirs] = [name, best].map(|policy| values(&summary, policy, key));
+            for (end, ratio) in ends.into_iter().enumerate() {
+                let minus: Vec<f64> = mine.iter().zip(&theirs).map(|(mine, theirs)| mine - ratio * theirs).collect();
+                let found = estimate(&minus).unwrap().ci95.unwrap();
+                assert!(found[end].abs() <= 1e-8 * best_mean, "{name}: {ratio} {found:?}");
             }
             near(number(""), best_mean + other["difference"].as_f64().unwrap());
         }
@@ -93,9 +107,8 @@ fn columns_are_chosen_and_refused_by_name() {
     assert_eq!(
         head,
         format!(
-            "| policy | cumulative mean regret | {ratio} | final test loss | {ratio} | down bytes \\[MB\\] | {ratio} |"
+            "| policy | cumulative mean regret | {ratio} | final test loss | {ratio} | down bytes \\[kB\\] | {ratio} |"
         )
-        .replace("cumulative mean regret", "cumulative mean regret")
     );
     assert!(text.contains("Means over 5 seeds") && text.contains("**"), "{text}");
     let refused = |words: &[&str], parts: &[&str]| {

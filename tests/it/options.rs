@@ -29,8 +29,19 @@ const EDGES: [&str; 20] = [
 ];
 
 /// Options that are no numbers, and are tried with a few edges only. What is not named here is tried with all.
-const TEXTS: [&str; 9] =
-    ["--out", "--data", "--reference", "--format", "--figure", "--title", "--font", "--claims", "--to"];
+const TEXTS: [&str; 11] = [
+    "--out",
+    "--data",
+    "--reference",
+    "--format",
+    "--figure",
+    "--title",
+    "--font",
+    "--claims",
+    "--to",
+    "--columns",
+    "--ratio-to",
+];
 
 const WORLD: &str = r#"
 name = "small"

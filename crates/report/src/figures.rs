@@ -1,9 +1,11 @@
 //! The pictures of a report, in their order.
 
 mod arrived;
+mod clusters;
 mod compared;
 mod course;
 mod examples;
+mod participation;
 pub(super) mod points;
 mod rounds;
 mod swept;
@@ -30,12 +32,13 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
         figures.extend(course::metrics(study));
         figures.extend(arrived::arrived(study));
         figures.extend(course::regrets(study));
+        figures.extend(clusters::map(study));
         figures.extend(rounds::selections(study, warnings));
         figures.extend(rounds::durations(study));
     }
     figures.extend(totals::totals(study, warnings));
     if !study.is_sweep() {
-        figures.extend(course::participation(study));
+        figures.extend(participation::participation(study));
         figures.extend(compared::gini(study));
     }
     figures.extend(examples::examples(study));

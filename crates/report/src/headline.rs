@@ -3,24 +3,30 @@
 //! # Definition
 //! A number is rounded to two significant digits of half of its 95 % interval, one without an interval to four
 //! significant digits. In each column and world the best is bold, and all that are not told apart from it, by
-//! [`rank`] and [`is_told_apart`], provided that one is told apart. A *ratio* is that of means, as in `answers`; its
-//! interval is that of the difference divided by the other's mean, plus 1: it excludes 1 where the two are told apart.
+//! [`rank`] and [`is_told_apart`], provided that one is told apart.
+//!
+//! A *ratio* is that of means, as in `answers`. Its interval has all `r` for which the mean of `x − r·y` over pairs of
+//! seeds is not told from 0 (E. C. Fieller, Journal of the Royal Statistical Society B 16, 1954): it excludes 1 where
+//! the two are told apart.
 
 mod shown;
 
 use super::build::{blocks, labels, prefixes};
 use super::controls::controls;
 use super::export::column_name;
+use super::folders::Pairing;
 use super::model::Table;
 use super::source::Results;
 use super::study::{Quantity, Study, counted};
 use super::tables::{TableFormat, in_latex};
-use fedgenie_core::math::statistics::Estimate;
+use fedgenie_core::math::statistics::survival::Arrival;
+use fedgenie_core::math::statistics::{Estimate, estimate};
 use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::INTERVAL_SEEDS;
 use fedgenie_experiment::experiment::compared::{is_told_apart, rank};
 use fedgenie_experiment::experiment::sample::Sample;
+use fedgenie_experiment::experiment::until::is_until;
+use fedgenie_experiment::experiment::{INTERVAL_SEEDS, RunSummary};
 use fedgenie_experiment::scenario::names::unknown_name;
 use shown::{Shown, scale_of};
 use std::collections::BTreeSet;
@@ -118,7 +124,8 @@ fn columns(studies: &[Study<'_>], wishes: HeadlineWishes<'_>) -> Result<Vec<Colu
         }
     }
     let mut chosen = known.clone();
-    chosen.retain(|quantity| quantity.is_main);
+    // Times say how many runs arrive.
+    chosen.retain(|quantity| quantity.is_main && quantity.better.is_some() && !quantity.key.starts_with("reached."));
     chosen.truncate(MOST_COLUMNS);
     if !wishes.columns.is_empty() {
         let arms = studies.iter().flat_map(|study| study.results.iter().flat_map(|results| &results.summary.arms));
@@ -193,22 +200,64 @@ fn ratio(study: &Study<'_>, (arm, point): (usize, usize), key: &str, to: &str) -
     let of_folder = |other: &usize| study.arms[*other].folder == study.arms[arm].folder;
     let is_called = |other: &usize| study.arms[*other].label == to || study.arms[*other].policy == to;
     let all = || 0..study.arms.len();
-    let against =
-        all().filter(of_folder).find(is_called).or_else(|| all().find(|&other| study.arms[other].label == to))?;
-    let [mine, theirs] = [arm, against].map(|arm| study.estimate(arm, point, key));
-    let (mine, theirs) = (mine?, theirs.filter(|theirs| theirs.mean > 0.0)?);
+    let own = all().filter(of_folder).find(is_called);
+    let against = own.or_else(|| all().find(|&other| study.arms[other].label == to))?;
+    let [mine, theirs] = [arm, against].map(|arm| study.estimate(arm, point, key).filter(|found| found.mean > 0.0));
+    let (mine, theirs) = (mine?, theirs?);
     if against == arm {
         return Some(Estimate { mean: 1.0, ci95: None, n: mine.n });
     }
-    let [one, other] = [arm, against].map(|arm| study.sample(arm, point, key));
-    let found = study.pairing([arm, against], key).difference(&one, &other, study.follow_up(point, key))?;
-    (mine.mean > 0.0).then(|| of_difference(mine.mean, theirs.mean, &found))
+    let pairs = pairs(study, [arm, against], point, key)?;
+    Some(Estimate { mean: mine.mean / theirs.mean, ci95: limits(&pairs), n: pairs.len() })
 }
 
-/// The ratio of two means, with the interval of their difference.
-fn of_difference(mine: f64, theirs: f64, difference: &Estimate) -> Estimate {
-    let ci95 = difference.ci95.map(|ends| ends.map(|end| 1.0 + end / theirs));
-    Estimate { mean: mine / theirs, ci95, n: difference.n }
+/// The values of two policies in common seeds, up to the horizon; none if they have medians or share no draws; `None`
+/// if the two are not fairly watched.
+fn pairs(study: &Study<'_>, arms: [usize; 2], point: usize, key: &str) -> Option<Vec<[Arrival; 2]>> {
+    let [one, other] = arms.map(|arm| study.sample(arm, point, key));
+    let horizon = study.follow_up(point, key).horizon_of(Sample::follow_up([&one, &other]))?;
+    if study.is_median(point, key) || study.pairing(arms, key) != Pairing::Paired {
+        return Some(Vec::new());
+    }
+    let value = |run: &RunSummary| match is_until(key) {
+        true => run.arrival(key),
+        false => run.numbers().get(key).copied().map(Arrival::at),
+    };
+    let [mine, theirs] = arms.map(|arm| &study.arms[arm].runs[point]);
+    let cut = |arrival: Arrival| {
+        let (time, since) = (arrival.time.min(horizon), arrival.since.min(horizon));
+        Arrival { time, since, ..arrival }
+    };
+    let pair = |(seed, run): (&u64, &&RunSummary)| Some([cut(value(run)?), cut(value(theirs.get(seed)?)?)]);
+    Some(mine.iter().filter_map(pair).collect())
+}
+
+/// Fieller's limits of the ratio of means of pairs, from the earliest possible times of one and the latest of the
+/// other; `None` if the other's mean is not told from 0.
+fn limits(pairs: &[[Arrival; 2]]) -> Option<[f64; 2]> {
+    let of = |left: fn(&Arrival) -> f64, right: fn(&Arrival) -> f64| {
+        fieller(&pairs.iter().map(|[one, other]| (left(one), right(other))).collect::<Vec<_>>())
+    };
+    let low = of(|one| one.since, |other| other.time)?[0];
+    let high = of(|one| one.time, |other| other.since)?[1];
+    Some([low, high])
+}
+
+/// The ratios `r` for which the mean of `x − r·y` is not told from 0 by Student's interval.
+fn fieller(pairs: &[(f64, f64)]) -> Option<[f64; 2]> {
+    let of = |pick: fn(&(f64, f64)) -> f64| {
+        let found = estimate(&pairs.iter().map(pick).collect::<Vec<_>>())?;
+        Some((found.mean, found.half_width()?))
+    };
+    // Squares of half widths are variances of means, times a common factor.
+    let ((x, half_x), (y, half_y), (_, half_sum)) =
+        (of(|pair| pair.0)?, of(|pair| pair.1)?, of(|pair| pair.0 + pair.1)?);
+    let (xx, yy) = (half_x * half_x, half_y * half_y);
+    let xy = (half_sum * half_sum - xx - yy) / 2.0;
+    let (a, b) = (y * y - yy, x * y - xy);
+    // b² − a·(x² − xx), without the difference of large numbers: nothing if nothing varies.
+    let root = (x * x * yy - 2.0 * x * y * xy + y * y * xx + xy * xy - xx * yy).max(0.0).sqrt();
+    (a > 0.0).then(|| [(b - root) / a, (b + root) / a])
 }
 
 /// Policies and points to be set in bold: in each world the best, and those not told apart from it, if one other is.
@@ -247,6 +296,11 @@ fn best(study: &Study<'_>, column: &Column) -> BTreeSet<(usize, usize)> {
     worlds.into_iter().flat_map(of_world).collect()
 }
 
+/// A heading with one sign for each comparison.
+fn in_signs(heading: &str) -> String {
+    heading.replace("<=", "≤").replace(">=", "≥")
+}
+
 /// What the table does not say by itself.
 fn notes(studies: &[Study<'_>], columns: &[Column], table: &Headline, wishes: HeadlineWishes<'_>) -> Vec<String> {
     let seeds: BTreeSet<usize> = studies
@@ -265,7 +319,7 @@ fn notes(studies: &[Study<'_>], columns: &[Column], table: &Headline, wishes: He
     }
     if let Some(policy) = wishes.ratio_to.filter(|_| columns.iter().any(|column| column.is_ratio)) {
         notes.push(format!(
-            "Ratios are of means; their intervals are those of the differences to {policy}, divided by its mean."
+            "Ratios are of means to those of {policy}; their intervals, Fieller's for pairs of seeds, exclude 1 where the two are told apart."
         ));
     }
     let values = columns.iter().filter(|column| !column.is_ratio);
@@ -319,7 +373,8 @@ impl Headline {
     fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let literal = |text: &String| text::markdown::literal(text);
-        let head = line(std::iter::once("policy".to_owned()).chain(self.headings.iter().map(literal)).collect());
+        let heading = |heading: &String| literal(&in_signs(heading));
+        let head = line(std::iter::once("policy".to_owned()).chain(self.headings.iter().map(heading)).collect());
         let rule = format!("|---|{}\n", "---:|".repeat(self.headings.len()));
         let row = |(label, cells): &(String, Vec<Shown>)| {
             let cell = |cell: &Shown| match text::markdown::literal(&cell.plain()) {
@@ -333,8 +388,9 @@ impl Headline {
     }
 
     fn latex(&self) -> String {
-        let head: Vec<String> =
-            std::iter::once("policy".to_owned()).chain(self.headings.iter().map(|heading| in_latex(heading))).collect();
+        let head: Vec<String> = std::iter::once("policy".to_owned())
+            .chain(self.headings.iter().map(|heading| in_latex(&in_signs(heading))))
+            .collect();
         let row = |(label, cells): &(String, Vec<Shown>)| {
             let cells = cells.iter().map(Shown::latex);
             text::latex::row(&std::iter::once(text::latex::literal(label)).chain(cells).collect::<Vec<_>>())
@@ -355,13 +411,27 @@ impl Headline {
 mod tests {
     use super::*;
 
-    /// 1.2 times 100 with a difference of 20 ± 5: the interval is 1.15 to 1.25.
+    /// At each end of the interval, Student's interval of `x − r·y` ends at 0; with the interval of a time that is
+    /// known to its evaluation alone, the interval is wider.
     #[test]
-    fn a_ratio_has_the_interval_of_its_difference() {
-        let difference = Estimate { mean: 20.0, ci95: Some([15.0, 25.0]), n: 5 };
-        let found = of_difference(120.0, 100.0, &difference);
-        assert_eq!((found.mean, found.ci95), (1.2, Some([1.15, 1.25])));
-        assert_eq!(of_difference(120.0, 100.0, &Estimate { ci95: None, ..difference }).ci95, None);
+    fn a_ratio_has_an_interval_at_whose_ends_the_difference_touches_nothing() {
+        let values = [(2.1, 1.0), (3.8, 2.0), (6.3, 3.0), (5.0, 2.4)];
+        let [low, high] = fieller(&values).unwrap();
+        assert!(low < 17.2 / 8.4 && 17.2 / 8.4 < high);
+        for (ratio, end) in [(low, 0), (high, 1)] {
+            let minus: Vec<f64> = values.iter().map(|(x, y)| x - ratio * y).collect();
+            let ends = estimate(&minus).unwrap().ci95.unwrap();
+            assert!(ends[end].abs() < 1e-12, "{ratio}: {ends:?}");
+        }
+        let same = fieller(&[(20.0, 10.0), (22.0, 11.0), (24.0, 12.0)]).unwrap();
+        assert!(same.iter().all(|end| (end - 2.0).abs() < 1e-6), "{same:?}");
+        assert_eq!(fieller(&[(2.0, 1.0), (4.0, -2.0), (6.0, 0.5)]), None, "the other is not told from 0");
+        assert_eq!(fieller(&[(2.0, 1.0)]), None);
+        let fixed = fieller(&[(5400.0, 5404.0); 3]).unwrap();
+        assert!(fixed[0] == fixed[1] && (fixed[0] - 5400.0 / 5404.0).abs() < 1e-15, "{fixed:?}");
+        let pair = |(x, y): &(f64, f64)| [Arrival { since: x - 0.1, ..Arrival::at(*x) }, Arrival::at(*y)];
+        let wide = limits(&values.iter().map(pair).collect::<Vec<_>>()).unwrap();
+        assert!(wide[0] < low && wide[1] == high, "{wide:?}");
     }
 
     fn table() -> Headline {
@@ -384,10 +454,10 @@ mod tests {
     fn nothing_in_a_label_is_markup() {
         let markdown = table().text(TableFormat::Markdown);
         let lines: Vec<&str> = markdown.lines().collect();
-        assert_eq!(lines[0], "| policy | s to test\\_loss &lt;= 1 \\[s\\] | ratio to a\\|b |");
+        assert_eq!(lines[0], "| policy | s to test_loss ≤ 1 \\[s\\] | ratio to a\\|b |");
         assert_eq!(lines[1], "|---|---:|---:|");
         assert_eq!(lines[2], "| a\\|b | **1980 ± 220** | 1.000 ± 0.012 |");
-        assert_eq!(lines[3], "| 50 %\\_{x}\\\\ | &gt; 5400 (2/3) | – |");
+        assert_eq!(lines[3], "| 50 %\\_&#123;x&#125;\\\\ | &gt; 5400 (2/3) | – |");
         assert_eq!(lines[5], "Means over 5 seeds.");
         let latex = table().text(TableFormat::Latex);
         let has = |part: &str| assert!(latex.contains(part), "{part} is not in {latex}");

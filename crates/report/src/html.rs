@@ -1,8 +1,9 @@
 //! A report as one HTML page that needs no network.
 //!
 //! The content of the page is rendered here: text, tables, and every figure's data as a table, all escaped by the
-//! template `templates/report.html`. The pictures are drawn in the browser, by Apache ECharts (`vendor/`) and the
-//! scripts beside it, from the same numbers, which lie in the page as JSON.
+//! template `templates/report.html`, and every figure as the SVG elements that `svg` draws. The scripts (`script/`)
+//! hide and show, tell values, and move the points of lines to other scales; they need the numbers, which lie in the
+//! page as JSON.
 //!
 //! # Safety
 //! Texts of a report are untrusted. Control and direction characters are left out. The template escapes the rest; the
@@ -15,7 +16,7 @@
 
 mod data_tables;
 mod json;
-mod numbers;
+mod picture;
 mod shown;
 #[cfg(test)]
 mod tests;
@@ -26,25 +27,16 @@ use askama::Template;
 use fedgenie_core::text::stripped_lines;
 use shown::Shown;
 
-/// A script, by gzip and base64, which browsers unpack: it is a quarter of the library as published.
-const LIBRARY: &str = include_str!("html/vendor/echarts.js.gz.b64");
 const STYLE: &str = include_str!("html/report.css");
 
 /// In this order: a later one uses the earlier.
 const SCRIPTS: [&str; 6] = [
     include_str!("html/script/basics.js"),
+    include_str!("html/script/fit.js"),
     include_str!("html/script/lines.js"),
-    include_str!("html/script/charts.js"),
     include_str!("html/script/tips.js"),
-    include_str!("html/script/export.js"),
+    include_str!("html/script/files.js"),
     include_str!("html/script/page.js"),
-];
-
-/// Notices that the licences of the library and its parts require in every copy.
-const LICENCES: [&str; 3] = [
-    include_str!("html/vendor/NOTICE"),
-    include_str!("html/vendor/LICENSE-zrender"),
-    include_str!("html/vendor/LICENSE-d3"),
 ];
 
 /// The report as an HTML page: one file, which may be opened from a disk, sent by mail and printed.

@@ -24,6 +24,7 @@ mod headline;
 mod html;
 mod lacking;
 mod model;
+mod numbers;
 mod settings;
 mod source;
 mod study;

@@ -12,6 +12,7 @@
 mod marker;
 
 use super::model::Series;
+use fedgenie_core::math::float;
 use marker::MARKERS;
 pub use marker::{Marker, Outline};
 use serde::Serialize;
@@ -64,6 +65,38 @@ impl Style {
         let colour = if is_hollow { COLOURS[full].map(lighter) } else { COLOURS[full] };
         Self { colour, is_dashed: full >= SOLID, marker: MARKERS[full], is_hollow }
     }
+}
+
+/// The background of a dark page.
+pub(super) const DARK: [u8; 3] = [21, 24, 28];
+
+/// A colour as a dark page shows it: greys that would be lost change sides, others become lighter and keep their hue.
+pub(super) fn on_dark(colour: [u8; 3]) -> [u8; 3] {
+    let mut seen = colour.map(f64::from);
+    if contrast(seen, DARK.map(f64::from)) >= 4.0 {
+        return colour;
+    }
+    let [low, high] = seen.iter().fold([255.0, 0.0], |[low, high], &part| [part.min(low), part.max(high)]);
+    if high - low < 24.0 {
+        seen = seen.map(|part| (255.0 - part).min(235.0));
+    }
+    while contrast(seen, DARK.map(f64::from)) < 4.5 {
+        seen = seen.map(|part| part + (255.0 - part) * 0.1);
+    }
+    seen.map(|part| float::floor(part + 0.5) as u8)
+}
+
+/// The ratio of two colours' luminances, as the guidelines for accessible pages (WCAG 2) define it: 1 to 21.
+fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+    let luminance = |colour: [f64; 3]| {
+        let [red, green, blue] = colour.map(|part| {
+            let share = part / 255.0;
+            if share <= 0.04045 { share / 12.92 } else { float::power((share + 0.055) / 1.055, 2.4) }
+        });
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    };
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
 /// The style of series that are no policy: grey.

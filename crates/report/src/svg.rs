@@ -1,36 +1,45 @@
-//! A figure as SVG or PDF, for papers.
+//! A figure as SVG or PDF, for papers, and as SVG elements of a page: the only code that draws.
 //!
-//! Axes have the first of the scales that make sense. Texts are untrusted: the drawing library escapes them, and
-//! characters that no picture may have, or that turn the direction of writing, are left out.
+//! Axes have the first of the scales that make sense. Texts are untrusted: `canvas` escapes them, and leaves out
+//! characters that no picture may have, or that turn the direction of writing.
+//!
+//! # Marks for the page's script
+//! | mark | of |
+//! |---|---|
+//! | class `n3` | everything of the figure's fourth name (`names`), which its key hides and shows |
+//! | `data-l` | the index of a line; class `band`, `line` or `dot` tells its parts |
+//! | `g.frame` | the frame of lines; `data-frame` has its pixels, `data-x` and `data-y` the ends of its axes, logarithms where the last number is 1 |
+//! | `g.items` | rows or panels, each a `g.item`; `data-items` has the number of them side by side, the distance of rows, and the grid of cells (left, top, width, height) |
+//! | `g.foot` | the part that moves up where rows are hidden |
 
 mod axis;
 mod bars;
 mod canvas;
 mod clip;
+mod fit;
 mod heat;
 mod intervals;
 mod key;
 mod layout;
 mod lines;
+mod parts;
+mod path;
 mod pdf;
+mod pen;
 
 use super::model::{Axis, Chart, Figure, Series};
 use canvas::Canvas;
+pub(super) use key::{part_sample, sample, style};
 pub use layout::{Family, Form, Layout, LayoutWishes};
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+pub(super) use lines::{is_keyed, keyed_name, leaves_frame};
+use pen::{Anchor, Letters, Pen};
+pub(super) use pen::{EMPTY, FAINT, INK, PAPER, RULE, hex};
 
 /// Room for the heading.
-const HEADING: i32 = 40;
+const HEADING: f64 = 36.0;
 
-/// Letters that fit above a picture.
-const LONGEST_HEADING: usize = 96;
-
-/// The area of a drawing.
-type Area<'a> = DrawingArea<Canvas<'a>, plotters::coord::Shift>;
-
-/// An error of drawing; there is none in memory.
-type Failed = Box<dyn std::error::Error>;
+/// Pictures of less width have labels above their rows.
+const NARROW: i32 = 600;
 
 /// The figure as SVG text; `None` if there is nothing to draw. `title` is that of the report, or empty to leave it out.
 pub fn draw(figure: &Figure, series: &[Series], title: &str) -> Option<String> {
@@ -40,67 +49,114 @@ pub fn draw(figure: &Figure, series: &[Series], title: &str) -> Option<String> {
 
 /// As [`draw`], with this layout and format.
 pub fn draw_as(figure: &Figure, series: &[Series], title: &str, layout: Layout) -> Option<Vec<u8>> {
+    canvas(figure, series, title, (layout, true)).map(Canvas::file)
+}
+
+/// The same shapes as an element with these attributes for a page, which has heading and key in words: they are beyond
+/// the element's frame, and are left out where nobody saves the picture.
+pub(super) fn element(
+    figure: &Figure,
+    series: &[Series],
+    layout: Layout,
+    (attributes, has_key): (&str, bool),
+) -> Option<String> {
+    canvas(figure, series, "", (layout, has_key)).map(|drawn| drawn.element(attributes))
+}
+
+fn canvas(figure: &Figure, series: &[Series], title: &str, (layout, has_key): (Layout, bool)) -> Option<Canvas> {
     let whole = if title.is_empty() { figure.title.clone() } else { format!("{}: {title}", figure.title) };
     // A long heading would be cut off; the report's title says less about the picture than its own.
-    let longest = LONGEST_HEADING * layout.width.max(0) as usize / Layout::default().width as usize;
+    let longest = (layout.width.max(0) / 9) as usize;
     let heading = if whole.chars().count() <= longest { whole } else { figure.title.clone() };
+    let heading = if has_key { cut(&heading, longest) } else { String::new() };
+    let sheet = Sheet { heading, has_key, layout, series, names: names(&figure.chart, series) };
     match &figure.chart {
-        Chart::Lines { x, y, lines, marks } => lines::draw(&heading, [x, y], lines, marks, series, layout),
+        Chart::Lines { x, y, lines, marks } => lines::draw(&sheet, [x, y], lines, marks),
         Chart::Heat { x, columns, y, rows, value, panels } => {
-            heat::draw(&heading, [x, y, value], [columns, rows], panels, layout)
+            heat::draw(&sheet, [x, y, value], [columns, rows], panels)
         }
-        Chart::Bars { value, categories, parts } => bars::draw(&heading, value, categories, parts, layout),
-        Chart::Intervals { value, rows } => intervals::draw(&heading, value, rows, series, layout),
+        Chart::Bars { value, categories, parts } => bars::draw(&sheet, value, categories, parts),
+        Chart::Intervals { value, rows } => intervals::draw(&sheet, value, rows),
     }
 }
 
-/// A picture of this height, on white under its heading.
-fn picture(
-    heading: &str,
-    height: i32,
+/// What all kinds of pictures are drawn with.
+struct Sheet<'a> {
+    heading: String,
+    has_key: bool,
     layout: Layout,
-    draw: impl FnOnce(&Area<'_>) -> Result<(), Failed>,
-) -> Option<Vec<u8>> {
-    canvas::drawn([layout.width, height], layout, |area| {
-        text(area, heading, (layout.width / 2, HEADING / 2), 18, Anchor::Centre)?;
-        draw(area)
-    })
+    series: &'a [Series],
+    names: Vec<&'a str>,
 }
 
-#[derive(Clone, Copy)]
-enum Anchor {
-    Left,
-    Centre,
-    Right,
-}
-
-/// Writes a text at the height of its middle.
-fn text(area: &Area<'_>, text: &str, position: (i32, i32), size: i32, anchor: Anchor) -> Result<(), Failed> {
-    let horizontal = match anchor {
-        Anchor::Left => HPos::Left,
-        Anchor::Centre => HPos::Center,
-        Anchor::Right => HPos::Right,
-    };
-    let style = ("sans-serif", size).into_text_style(area).pos(Pos::new(horizontal, VPos::Center));
-    area.draw(&Text::new(text.to_owned(), position, style))?;
-    Ok(())
-}
-
-/// Draws a horizontal axis' ticks, numbers and title under a plot between two heights.
-fn horizontal(
-    area: &Area<'_>,
-    axis: &axis::Axis,
-    [top, bottom]: [i32; 2],
-    ends: [i32; 2],
-    title: &str,
-) -> Result<(), Failed> {
-    for (tick, number) in axis.ticks() {
-        let x = axis.pixel(*tick, ends);
-        area.draw(&PathElement::new([(x, top), (x, bottom)], BLACK.mix(0.12)))?;
-        text(area, number, (x, bottom + 12), 13, Anchor::Centre)?;
+impl Sheet<'_> {
+    fn width(&self) -> f64 {
+        f64::from(self.layout.width)
     }
-    area.draw(&PathElement::new([(ends[0], bottom), (ends[1], bottom)], BLACK))?;
-    text(area, title, ((ends[0] + ends[1]) / 2, bottom + 34), 15, Anchor::Centre)
+
+    fn is_narrow(&self) -> bool {
+        self.layout.width < NARROW
+    }
+
+    fn canvas(&self, height: f64) -> Canvas {
+        Canvas::new([self.width(), height], &self.heading, self.layout)
+    }
+
+    /// The class of a name.
+    fn class(&self, name: &str) -> String {
+        self.names.iter().position(|known| *known == name).map_or_else(String::new, |index| format!("n{index}"))
+    }
+}
+
+/// The names in a chart that can be hidden, in the order of the report's series; others are behind them.
+pub(super) fn names<'a>(chart: &'a Chart, series: &[Series]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut add = |name: &'a String| {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    };
+    match chart {
+        Chart::Lines { lines, .. } => lines.iter().for_each(|line| add(&line.series)),
+        Chart::Heat { panels, .. } => panels.iter().for_each(|panel| add(&panel.label)),
+        Chart::Bars { categories, .. } => categories.iter().for_each(add),
+        Chart::Intervals { rows, .. } => rows.iter().for_each(|(_, series, _)| add(series)),
+    }
+    let rank = |name: &str| series.iter().position(|series| series.label == name).unwrap_or(series.len());
+    names.sort_by_key(|name| rank(name));
+    names
+}
+
+/// Draws a horizontal axis' numbers under a plot that ends at this height.
+fn ticks(canvas: &mut Canvas, axis: &axis::Axis, bottom: f64, ends: [f64; 2]) {
+    let letters = Letters::of(12.0, Anchor::Centre, FAINT);
+    let places: Vec<f64> = axis.ticks().iter().map(|(tick, _)| axis.pixel(*tick, ends)).collect();
+    let lines: Vec<_> = places.iter().map(|&x| vec![(x, bottom), (x, bottom + 5.0)]).collect();
+    canvas.open_texts(letters, "class=\"x\"");
+    canvas.lines(&lines, Pen::of(FAINT, 1.0), "");
+    for ((_, number), x) in axis.ticks().iter().zip(places) {
+        canvas.text(number, (x, bottom + 14.0), letters);
+    }
+    canvas.close();
+}
+
+/// Draws line and title of a horizontal axis.
+fn foot(canvas: &mut Canvas, bottom: f64, ends: [f64; 2], title: &str) {
+    canvas.line(&[(ends[0], bottom), (ends[1], bottom)], Pen::of(FAINT, 1.0), "");
+    let title = cut(title, letters_in(0.9 * (ends[1] - ends[0])));
+    canvas.text(&title, (f64::midpoint(ends[0], ends[1]), bottom + 36.0), Letters::of(13.0, Anchor::Centre, INK));
+}
+
+/// Draws the lines of a grid at a horizontal axis' ticks, between two heights.
+fn grid(canvas: &mut Canvas, axis: &axis::Axis, [top, bottom]: [f64; 2], ends: [f64; 2]) {
+    let line = |(tick, _): &(f64, String)| vec![(axis.pixel(*tick, ends), top), (axis.pixel(*tick, ends), bottom)];
+    canvas.lines(&axis.ticks().iter().map(line).collect::<Vec<_>>(), Pen::of(RULE, 1.0), "");
+}
+
+/// Begins the part below rows: it moves up where rows are hidden, and covers the grid behind them.
+fn open_foot(canvas: &mut Canvas, sheet: &Sheet<'_>, bottom: f64) {
+    canvas.open("class=\"foot\"");
+    canvas.rectangle([0.0, bottom, sheet.width(), 100.0], PAPER, "");
 }
 
 /// Label and unit.
@@ -119,11 +175,21 @@ fn cut(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Room for labels to the left of a plot: their longest, within limits.
-fn label_room<'a>(labels: impl Iterator<Item = &'a str>) -> i32 {
-    let longest = labels.map(|label| label.chars().count()).max().unwrap_or(0);
-    (longest as i32 * 7 + 20).clamp(60, 300)
+/// The width of a letter of 12 pixels in a wide font: letters differ, and a text that is too long covers others.
+const LETTER: f64 = 7.2;
+
+/// Letters of 12 pixels that fit into a width.
+fn letters_in(width: f64) -> usize {
+    (width.max(0.0) / LETTER) as usize
 }
 
-/// Letters that fit into a room for labels.
-const LETTERS: usize = 40;
+/// Room for labels to the left of a plot: their longest, within limits.
+fn label_room<'a>(labels: impl Iterator<Item = &'a str>, most: f64) -> f64 {
+    let longest = labels.map(|label| label.chars().count()).max().unwrap_or(0);
+    (longest as f64 * LETTER + 18.0).min(most).max(48.0)
+}
+
+/// Ticks that have room side by side.
+fn ticks_in(width: f64) -> usize {
+    (width / 75.0) as usize
+}

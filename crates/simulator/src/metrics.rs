@@ -5,8 +5,8 @@
 //!
 //! # Cost
 //! Per round a look at the last bin of durations, per selected client an addition; where decisions are explained, an
-//! addition per candidate and number. Memory: a byte per client, five counts per client of up to 1,000, at most 64 windows of at most 64 counts, and of
-//! explanations those windows of at most 16 numbers and some thousand rows.
+//! addition per candidate and number. Memory: a byte per client, five counts for each client of up to 1,000, at most
+//! 64 windows of at most 64 counts, and of explanations those windows of at most 16 numbers and some thousand rows.
 //!
 //! # Determinism
 //! Counts are integers; no result depends on when a fold is looked at.

@@ -26,6 +26,12 @@ pub struct CurvePoint<M = Vec<(MetricId, f64)>> {
     /// Jain's index of the selections so far.
     #[serde(default)]
     pub jain: f64,
+    /// Selections so far.
+    #[serde(default)]
+    pub selections: u64,
+    /// The cluster of each edge server, where these have cluster models.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<u32>,
 }
 
 /// The kept rounds: at most [`Curve::MOST`] evenly spaced ones, as many evaluated ones, about
@@ -158,6 +164,8 @@ mod tests {
                 metrics,
                 unique_clients: 1,
                 jain: 1.0,
+                selections: u64::from(round),
+                clusters: Vec::new(),
             });
         }
         curve.into_points()

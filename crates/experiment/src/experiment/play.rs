@@ -58,6 +58,8 @@ impl Course<'_> {
             metrics,
             unique_clients: run.participation().unique(),
             jain: run.participation().jain(),
+            selections: run.participation().total(),
+            clusters: run.clusters().map_or_else(Vec::new, |clusters| clusters.assignment.clone()),
         });
         self.last.observe(run);
         Ok(self.watch.observe(run))

@@ -96,8 +96,8 @@ impl RunFile {
             // JSON has no NaN: the loss of a model that diverged is null.
             let metric = |(name, value): (String, Value)| (names.read(&name), value.as_f64().unwrap_or(f64::NAN));
             let metrics = point.metrics.into_iter().map(metric).collect();
-            let CurvePoint { round, time_s, bytes, regret, unique_clients, jain, .. } = point;
-            CurvePoint { round, time_s, bytes, regret, metrics, unique_clients, jain }
+            let CurvePoint { round, time_s, bytes, regret, unique_clients, jain, selections, clusters, .. } = point;
+            CurvePoint { round, time_s, bytes, regret, metrics, unique_clients, jain, selections, clusters }
         };
         let curve = points.into_iter().map(point).collect();
         let summary = RunSummary { curve, ..summary };

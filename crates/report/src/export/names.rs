@@ -28,8 +28,8 @@ pub(super) fn identifier(text: &str) -> String {
         let is_exponent = before == 'e' && name.ends_with(|letter: char| letter == 'e') && is_after_digit(&name);
         if letter.is_ascii_alphanumeric() {
             name.push(letter);
-        } else if is_sign && (before == ' ' || is_exponent) {
-            name.push_str(if before == ' ' { "minus_" } else { "_minus_" });
+        } else if is_sign && (!before.is_ascii_alphanumeric() || is_exponent) {
+            name.push_str(if name.is_empty() || name.ends_with('_') { "minus_" } else { "_minus_" });
         } else if !name.is_empty() && !name.ends_with('_') {
             name.push('_');
         }
@@ -74,6 +74,8 @@ mod tests {
             ("x <= -1.5", "x_at_most_minus_1_5"),
             ("x <= 1e-6", "x_at_most_1e_minus_6"),
             ("scale-2", "scale_2"),
+            ("-1+2", "minus_1_2"),
+            ("metric.-1", "metric_minus_1"),
             ("at_bytes.10000000.test_AUC", "at_bytes_10000000_test_auc"),
             ("2nd", "n_2nd"),
             ("τ", "n_"),

@@ -1,7 +1,7 @@
 //! The data dictionary: a Data Package of version 2, with a Table Schema for each table.
 //!
-//! Fields have `unit`, and numbers of runs `quantity`, their key in `values` of `summary.json`, beside the properties of
-//! the standard.
+//! Beside the properties of the standard fields have `unit`, and numbers of runs `quantity`, their key in `values` of
+//! `summary.json`.
 
 use super::ExportFormat;
 use super::column::Column;
@@ -41,12 +41,12 @@ fn resource(table: &Description, format: ExportFormat) -> Value {
         ExportFormat::Csv => {
             add("mediatype", json!("text/csv"));
             add("encoding", json!("utf-8"));
+            add("bytes", json!(table.bytes));
         }
         ExportFormat::Parquet => {
             add("mediatype", json!("application/vnd.apache.parquet"));
         }
     }
-    add("bytes", json!(table.bytes));
     let mut schema = json!({
         "fields": table.columns.iter().map(field).collect::<Vec<_>>(),
         "missingValues": [""],

@@ -3,7 +3,7 @@
 use super::super::model::{Axis, Chart, Choice, Figure, Interval};
 use super::super::study::{Better, Difference, Quantity, Study, id, interval, linear};
 use super::super::verdicts::{OfPoints, of_points};
-use super::course::EVENNESS;
+use super::participation::EVENNESS;
 use super::{how_intervals_are_shown, mean_words};
 
 /// The most rows of a figure.

@@ -179,48 +179,8 @@ fn meant(meter: &str) -> &'static str {
     }
 }
 
-/// The name of the figures on how evenly clients were selected.
-pub(super) const EVENNESS: &str = "evenness";
-
-/// How evenly clients were selected, over rounds.
-pub(super) fn participation(study: &Study<'_>) -> Vec<Figure> {
-    let is_known = study.arms.iter().flat_map(|arm| arm.all_runs()).any(|run| run.metrics.durations.rounds > 0);
-    if !is_known {
-        return Vec::new();
-    }
-    let (drawn, how) = how_means_are_shown(study);
-    let jain = Course {
-        id: "jain".to_owned(),
-        title: "Jain's index of selections over rounds".to_owned(),
-        caption: format!("How evenly clients were selected so far: 1 if all equally often. {drawn}"),
-        method: format!(
-            "(Σc)²/(K·Σc²), where c is each of the K clients' number of selections: 1 if all are equal, 1/K if one client is always \
-             selected. {how}"
-        ),
-        choice: Choice::new(EVENNESS, [("by", "Jain's index")]),
-        summary: finals(study, "jain", "after the last round"),
-        over: Over::Rounds,
-        y: Axis { range: [Some(0.0), Some(1.0)], ..linear("Jain's index", None) },
-        lines: lines(study, Between::Straight, Over::Rounds, |point| Some(point.jain).filter(|&jain| jain > 0.0)),
-        marks: Vec::new(),
-    };
-    let unique = Course {
-        id: "unique-clients".to_owned(),
-        title: "Clients selected at least once over rounds".to_owned(),
-        caption: format!("Number of clients selected at least once so far. {drawn}"),
-        method: how,
-        choice: Choice::new(EVENNESS, [("by", "clients selected")]),
-        summary: finals(study, "unique_clients", "after the last round"),
-        over: Over::Rounds,
-        y: Axis { range: [Some(0.0), None], ..linear("clients selected at least once", None) },
-        lines: lines(study, Between::Straight, Over::Rounds, |point| Some(point.unique_clients as f64)),
-        marks: Vec::new(),
-    };
-    [jain, unique].into_iter().filter_map(figure).collect()
-}
-
 /// Final values of all policies.
-fn finals(study: &Study<'_>, key: &str, when: &str) -> Vec<String> {
+pub(super) fn finals(study: &Study<'_>, key: &str, when: &str) -> Vec<String> {
     let value = |(arm, point): (usize, usize)| {
         let estimate = study.estimate(arm, point, key)?;
         Some(mean_words(&format!("{} {when}", study.arms[arm].label), &estimate, None))
@@ -228,20 +188,20 @@ fn finals(study: &Study<'_>, key: &str, when: &str) -> Vec<String> {
     study.combinations().into_iter().filter_map(value).collect()
 }
 
-struct Course {
-    id: String,
-    title: String,
-    caption: String,
-    method: String,
-    summary: Vec<String>,
-    choice: Option<Choice>,
-    over: Over,
-    y: Axis,
-    lines: Vec<Line>,
-    marks: Vec<Mark>,
+pub(super) struct Course {
+    pub id: String,
+    pub title: String,
+    pub caption: String,
+    pub method: String,
+    pub summary: Vec<String>,
+    pub choice: Option<Choice>,
+    pub over: Over,
+    pub y: Axis,
+    pub lines: Vec<Line>,
+    pub marks: Vec<Mark>,
 }
 
-fn figure(course: Course) -> Option<Figure> {
+pub(super) fn figure(course: Course) -> Option<Figure> {
     let Course { id, title, caption, method, summary, choice, over, y, lines, marks } = course;
     let chart = Chart::Lines { x: over.axis(), y, lines, marks };
     let is_empty = matches!(&chart, Chart::Lines { lines, .. } if lines.is_empty());

@@ -1,6 +1,6 @@
 //! A figure's data as tables, for readers who cannot see it or want the numbers.
 
-use super::numbers::{axis, interval, text, with_ends};
+use crate::numbers::{axis, interval, text, with_ends};
 use crate::{Axis, Chart, Interval, Line, LineKind, Panel};
 
 /// Rows (and columns of a grid) that a table has at most.

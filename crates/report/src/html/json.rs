@@ -3,9 +3,9 @@
 //! Lines with the same horizontal coordinates share one list of them, numbers have no more digits than a picture can
 //! show, and of a long band every other point is kept: a page with many lines becomes a third as long.
 
-use super::numbers::rounded;
 use super::shown::{Drawn, Shown};
-use crate::{Axis, Chart, Line, LineKind, Mark, Report, Series};
+use crate::numbers::rounded;
+use crate::{Axis, Chart, Line, LineKind, Mark, Report, svg};
 use serde::Serialize;
 
 const X_DIGITS: usize = 9;
@@ -13,8 +13,6 @@ const VALUE_DIGITS: usize = 6;
 
 #[derive(Serialize)]
 struct Page<'a> {
-    title: &'a str,
-    series: &'a [Series],
     figures: Vec<Picture<'a>>,
 }
 
@@ -24,6 +22,8 @@ struct Picture<'a> {
     /// The name of its element.
     element: &'a str,
     title: &'a str,
+    /// The names that can be hidden, in the order of the classes in the picture.
+    names: Vec<&'a str>,
     /// The choices, and this figure's value of each.
     choice: &'a [[String; 2]],
     chart: Shape<'a>,
@@ -64,8 +64,8 @@ struct Columns<'a> {
 
 /// The JSON.
 pub(super) fn json(report: &Report, shown: &Shown<'_>) -> String {
-    let figures = shown.drawn.iter().map(picture).collect();
-    let page = Page { title: &report.title, series: &report.series, figures };
+    let figures = shown.drawn.iter().map(|drawn| picture(drawn, report)).collect();
+    let page = Page { figures };
     let json = serde_json::to_string(&page).expect("numbers and texts are always JSON");
     harmless(&json)
 }
@@ -76,13 +76,14 @@ fn harmless(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
-fn picture<'a>(Drawn { of: figure, id, .. }: &'a Drawn<'a>) -> Picture<'a> {
+fn picture<'a>(Drawn { of: figure, id, .. }: &'a Drawn<'a>, report: &Report) -> Picture<'a> {
     let chart = match &figure.chart {
         Chart::Lines { x, y, lines, marks } => Shape::Lines(columns(x, y, lines, marks)),
         other => Shape::Other(Box::new(in_few_digits(other))),
     };
     let choice = figure.choice.as_ref().map_or(&[][..], |choice| &choice.values);
-    Picture { id: &figure.id, element: id, title: &figure.title, choice, chart }
+    let names = svg::names(&figure.chart, &report.series);
+    Picture { id: &figure.id, element: id, title: &figure.title, names, choice, chart }
 }
 
 /// A chart without lines, which is small.

@@ -3,7 +3,7 @@
 //! Alternative figures have one number and stand together: one of them is shown at a time. A picture that would show
 //! the same everywhere, zero throughout or a single point is a sentence.
 
-use super::numbers;
+use crate::numbers;
 use crate::{Chart, Figure, Line, LineKind, Report};
 use std::collections::BTreeMap;
 

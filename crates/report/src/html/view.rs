@@ -1,11 +1,11 @@
 //! A report in the shape in which the template shows it.
 
 use super::super::verdicts::OF_POINTS;
-use super::data_tables::{DataTable, data_tables};
-use super::numbers;
-use super::shown::{Drawn, Plain, Shown};
-use super::{LIBRARY, LICENCES, SCRIPTS, STYLE};
-use crate::{Chart, Decided, Experiment, Figure, Overview, Report, Table, Verdict, Why};
+use super::picture::{FigureView, colours, figure_view};
+use super::shown::{Plain, Shown};
+use super::{SCRIPTS, STYLE};
+use crate::{Decided, Experiment, LineKind, Overview, Report, Series, Table, Verdict, Why};
+use crate::{numbers, svg};
 use askama::Template;
 use std::collections::BTreeSet;
 
@@ -17,9 +17,11 @@ pub(super) struct Page<'a> {
     /// The nonce that a script of the page needs in order to run.
     nonce: String,
     style: &'static str,
-    library: &'static str,
+    /// Rules for the colours of pictures.
+    colours: String,
     scripts: [&'static str; 6],
-    licences: [&'static str; 3],
+    /// The policies that figures show, with the looks of their lines as markup.
+    everywhere: Vec<(String, &'a str)>,
     data: &'a str,
     experiments: &'a [Experiment],
     /// Facts' names, each with its value per experiment.
@@ -49,6 +51,8 @@ pub(super) struct Page<'a> {
 struct Family<'a> {
     /// Read aloud.
     name: String,
+    /// What there is to choose, each with its values and whether they are those of the first figure.
+    choices: Vec<(&'a str, Vec<(&'a str, bool)>)>,
     figures: Vec<FigureView<'a>>,
 }
 
@@ -91,30 +95,18 @@ impl DecisionView<'_> {
     }
 }
 
-struct FigureView<'a> {
-    of: &'a Figure,
-    number: usize,
-    /// The name of its element.
-    id: &'a str,
-    /// Read aloud instead of the picture.
-    spoken: String,
-    tables: Vec<DataTable>,
-    /// How high the picture is before it is drawn, so that the page does not jump.
-    height: usize,
-}
-
 pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) -> Page<'a> {
     let all = serde_json::to_vec(report).expect("numbers and texts are always JSON");
     let of_why: BTreeSet<usize> = report.why.iter().flat_map(|why| why.figures.iter().copied()).collect();
     let (plain, families) =
-        (plain(shown, |index| !of_why.contains(&index)), families(shown, |index| !of_why.contains(&index)));
+        (plain(shown, |index| !of_why.contains(&index)), families(report, shown, |index| !of_why.contains(&index)));
     Page {
         title: &report.title,
         nonce: blake3::hash(&all).to_hex()[..32].to_owned(),
         style: STYLE,
-        library: LIBRARY,
+        colours: colours(&report.series),
         scripts: SCRIPTS,
-        licences: LICENCES,
+        everywhere: everywhere(report, shown),
         data,
         experiments: &report.experiments,
         facts: facts(&report.experiments),
@@ -128,7 +120,7 @@ pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) 
         results: Some(&report.results).filter(|_| !report.brief.rows.is_empty()),
         families,
         plain,
-        why: report.why.iter().map(|of| why(of, shown)).collect(),
+        why: report.why.iter().map(|of| why(report, of, shown)).collect(),
     }
 }
 
@@ -137,31 +129,65 @@ fn plain<'a>(shown: &'a Shown<'a>, is_wanted: impl Fn(usize) -> bool) -> Vec<&'a
 }
 
 /// The drawn figures that are wanted, alternatives together.
-fn families<'a>(shown: &'a Shown<'a>, is_wanted: impl Fn(usize) -> bool) -> Vec<Family<'a>> {
+fn families<'a>(report: &'a Report, shown: &'a Shown<'a>, is_wanted: impl Fn(usize) -> bool) -> Vec<Family<'a>> {
     let mut families: Vec<Family<'a>> = Vec::new();
     let mut last = None;
     for drawn in shown.drawn.iter().filter(|drawn| is_wanted(drawn.index)) {
-        let view = figure_view(drawn);
+        let view = figure_view(drawn, &report.series, last != Some(drawn.number));
         match families.last_mut().filter(|_| last == Some(drawn.number)) {
             Some(family) => family.figures.push(view),
-            None => families.push(Family { name: drawn.of.title.clone(), figures: vec![view] }),
+            None => {
+                let name = drawn.of.title.clone();
+                families.push(Family { name, choices: Vec::new(), figures: vec![view] });
+            }
         }
         last = Some(drawn.number);
     }
+    for family in &mut families {
+        family.choices = choices(&family.figures);
+    }
     families
+}
+
+/// Names with several values, in the order in which the figures have them.
+fn choices<'a>(figures: &[FigureView<'a>]) -> Vec<(&'a str, Vec<(&'a str, bool)>)> {
+    let mut choices: Vec<(&str, Vec<(&str, bool)>)> = Vec::new();
+    for (index, figure) in figures.iter().enumerate() {
+        for [name, value] in figure.of.choice.iter().flat_map(|choice| &choice.values) {
+            if !choices.iter().any(|(known, _)| known == name) {
+                choices.push((name, Vec::new()));
+            }
+            for (_, values) in choices.iter_mut().filter(|(known, _)| known == name) {
+                if !values.iter().any(|(known, _)| known == value) {
+                    values.push((value, index == 0));
+                }
+            }
+        }
+    }
+    choices.retain(|(_, values)| values.len() > 1);
+    choices
 }
 
 /// The most rows of a table that is open at first.
 const MOST_OPEN: usize = 30;
 
 /// The last decision is shown at first, if it is short.
-fn why<'a>(of: &'a Why, shown: &'a Shown<'a>) -> WhyView<'a> {
+fn why<'a>(report: &'a Report, of: &'a Why, shown: &'a Shown<'a>) -> WhyView<'a> {
     let mut decisions: Vec<_> = of.decisions.iter().map(|of| DecisionView { of, is_open: false }).collect();
     if let Some(last) = decisions.last_mut() {
         last.is_open = last.of.table.rows.len() <= MOST_OPEN;
     }
     let is_its = |index| of.figures.contains(&index);
-    WhyView { of, families: families(shown, is_its), plain: plain(shown, is_its), decisions }
+    WhyView { of, families: families(report, shown, is_its), plain: plain(shown, is_its), decisions }
+}
+
+/// The series that can be hidden in a figure.
+fn everywhere<'a>(report: &'a Report, shown: &Shown<'_>) -> Vec<(String, &'a str)> {
+    let names: BTreeSet<&str> =
+        shown.drawn.iter().flat_map(|drawn| svg::names(&drawn.of.chart, &report.series)).collect();
+    let used = |series: &&Series| names.contains(series.label.as_str());
+    let entry = |series: &'a Series| (svg::sample(&series.style, LineKind::Mean), series.label.as_str());
+    report.series.iter().filter(used).map(entry).collect()
 }
 
 /// The facts of all experiments side by side, in the order in which names appear.
@@ -234,15 +260,4 @@ fn verdict(of: &Verdict) -> VerdictView<'_> {
             None => "",
         },
     }
-}
-
-fn figure_view<'a>(Drawn { of, number, id, .. }: &'a Drawn<'a>) -> FigureView<'a> {
-    let spoken = std::iter::once(format!("{}.", of.title)).chain(of.summary.iter().cloned());
-    let height = match &of.chart {
-        Chart::Lines { .. } | Chart::Heat { .. } => 420,
-        Chart::Bars { categories, .. } => 90 + 44 * categories.len(),
-        Chart::Intervals { rows, .. } => 70 + 30 * rows.len(),
-    };
-    let spoken = spoken.collect::<Vec<_>>().join(" ");
-    FigureView { of, number: *number, id, spoken, tables: data_tables(&of.chart), height }
 }

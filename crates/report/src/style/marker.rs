@@ -82,16 +82,22 @@ impl Marker {
         OUTLINES[self.0 as usize]
     }
 
-    /// Its edge as the `d` of an SVG path.
+    /// Its edge as the `d` of an SVG path, relative to the place before.
     pub fn path(self) -> String {
         match self.outline() {
-            Outline::Circle(r) => format!("M0,-{r}A{r},{r},0,1,1,0,{r}A{r},{r},0,1,1,0,-{r}Z"),
+            Outline::Circle(r) => format!("m0-{r}a{r} {r} 0 1 1 0 {d}a{r} {r} 0 1 1 0-{d}z", d = 2 * r),
             Outline::Polygon(corners) => {
-                let corners: Vec<String> = corners.iter().map(|(x, y)| format!("{x},{y}")).collect();
-                format!("M{}Z", corners.join("L"))
+                let steps = corners.windows(2).map(|pair| (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1));
+                let steps: Vec<String> = corners.iter().copied().take(1).chain(steps).map(step).collect();
+                format!("m{}z", steps.join("l"))
             }
         }
     }
+}
+
+/// Two numbers; a sign parts them as well as a space.
+fn step((right, down): (i32, i32)) -> String {
+    if down < 0 { format!("{right}{down}") } else { format!("{right} {down}") }
 }
 
 impl Serialize for Marker {

@@ -151,6 +151,20 @@ fn markers_are_closed_paths_of_ten_pixels_and_all_differ() {
             assert!(corners.iter().all(|&(x, y)| x.abs() <= 6 && y.abs() <= 6), "{corners:?}");
             assert!(corners.iter().any(|&(_, y)| y.abs() >= 4), "{corners:?}");
         }
-        assert!(marker.path().starts_with('M') && marker.path().ends_with('Z'));
+        assert!(marker.path().starts_with('m') && marker.path().ends_with('z'));
     }
+}
+
+/// Every style can be seen on a dark page, and what can be seen is not changed.
+#[test]
+fn colours_can_be_seen_on_dark_pages() {
+    assert!((contrast([0.0; 3], [255.0; 3]) - 21.0).abs() < 1e-9);
+    for index in 0..STYLES {
+        let colour = Style::of_index(index).colour;
+        let dark = on_dark(colour);
+        assert!(contrast(dark.map(f64::from), DARK.map(f64::from)) >= 4.0, "{colour:?} {dark:?}");
+    }
+    assert_eq!((on_dark([86, 180, 233]), on_dark([0; 3])), ([86, 180, 233], [235; 3]));
+    let all: BTreeSet<[u8; 3]> = (0..STYLES).map(|index| on_dark(Style::of_index(index).colour)).collect();
+    assert_eq!(all.len(), STYLES, "two styles have one colour on dark pages");
 }

@@ -1,8 +1,6 @@
 //! Axes with ticks at 1, 2 and 5.
 
 use fedgenie_core::math::float;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use std::ops::Range;
 
 /// An axis between two positions; these are values, or their decimal logarithms.
 #[derive(Clone, Debug)]
@@ -32,11 +30,18 @@ pub(super) fn with_margin([low, high]: [f64; 2], share: f64) -> [f64; 2] {
 }
 
 impl Axis {
-    /// An axis between finite ends, which are moved apart where numbers between them could not be told apart.
+    /// An axis between finite ends, which are moved apart where numbers between them could not be told apart. It has
+    /// about six ticks.
     pub fn new(low: f64, high: f64, is_logarithmic: bool) -> Self {
         let [low, high] = if is_resolved(low, high) { [low, high] } else { with_margin([low, low.max(high)], 0.0) };
-        let ticks = if is_logarithmic { logarithmic_ticks(low, high) } else { linear_ticks(low, high) };
-        Self { low, high, is_logarithmic, ticks }
+        Self { low, high, is_logarithmic, ticks: Vec::new() }.with_ticks(6)
+    }
+
+    /// With about so many ticks, at most a third more.
+    pub fn with_ticks(mut self, most: usize) -> Self {
+        let ticks = if self.is_logarithmic { logarithmic_ticks } else { linear_ticks };
+        self.ticks = ticks(self.low, self.high, most.max(2));
+        self
     }
 
     /// The position of a value, at the frame if beyond.
@@ -53,11 +58,6 @@ impl Axis {
         }
     }
 
-    /// Whether a value lies within the frame.
-    pub fn has(&self, value: f64) -> bool {
-        (self.low..=self.high).contains(&self.free_position(value)) && (!self.is_logarithmic || value > 0.0)
-    }
-
     /// How far along the axis a position lies, from 0 to 1.
     pub fn share(&self, position: f64) -> f64 {
         // Halves, lest the difference of large ends be infinite.
@@ -65,8 +65,8 @@ impl Axis {
     }
 
     /// The pixel of a position between those of the ends.
-    pub fn pixel(&self, position: f64, [first, last]: [i32; 2]) -> i32 {
-        first + float::floor(f64::from(last - first) * self.share(position) + 0.5) as i32
+    pub fn pixel(&self, position: f64, [first, last]: [f64; 2]) -> f64 {
+        first + (last - first) * self.share(position)
     }
 
     /// Leaves out ticks between whole numbers.
@@ -84,32 +84,6 @@ impl Axis {
     }
 }
 
-impl Ranged for Axis {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, position: &f64, (first, last): (i32, i32)) -> i32 {
-        self.pixel(*position, [first, last])
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        let all = || self.ticks.iter().map(|(position, _)| *position).collect();
-        if hint.weight().allow_light_points() { Vec::new() } else { all() }
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.low..self.high
-    }
-}
-
-impl ValueFormatter<f64> for Axis {
-    fn format_ext(&self, position: &f64) -> String {
-        let distance = |tick: &&(f64, String)| (tick.0 - position).abs();
-        let nearest = self.ticks.iter().min_by(|one, two| distance(one).total_cmp(&distance(two)));
-        nearest.map_or_else(String::new, |(_, text)| text.clone())
-    }
-}
-
 /// Smallest and largest.
 pub(super) fn bounds(values: impl Iterator<Item = f64>) -> [f64; 2] {
     values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)])
@@ -120,11 +94,11 @@ fn decade(exponent: i32) -> f64 {
     float::power(10.0, f64::from(exponent))
 }
 
-/// Five to ten multiples of 1, 2 or 5 times a power of ten.
-fn linear_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
-    let rough = high / 6.0 - low / 6.0;
+/// Multiples of 1, 2 or 5 times a power of ten.
+fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
+    let rough = high / most as f64 - low / most as f64;
     let exponent = float::floor(float::log10(rough)) as i32;
-    let factor = [1, 2, 5, 10].into_iter().find(|&factor| f64::from(factor) * decade(exponent) >= rough * 0.999);
+    let factor = [1, 2, 5, 10].into_iter().find(|&factor| f64::from(factor) * decade(exponent) >= rough * 0.75);
     let (factor, exponent) = match factor {
         Some(factor @ (1 | 2 | 5)) => (factor, exponent),
         _ => (1, exponent + 1),
@@ -134,31 +108,41 @@ fn linear_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
     (first..=last).map(|count| (count as f64 * step, number(count * i64::from(factor), exponent))).collect()
 }
 
-/// 1, 2 and 5 of every decade, or the decades alone where there are many.
-fn logarithmic_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
-    let factors: &[i64] = if high - low > 4.0 { &[1] } else { &[1, 2, 5] };
-    let every = (((high - low) / 10.0) as i32).max(1);
-    let mut ticks = Vec::new();
-    for exponent in float::floor(low) as i32..=float::ceil(high) as i32 {
-        for &factor in factors.iter().filter(|_| exponent % every == 0) {
-            let position = float::log10(factor as f64) + f64::from(exponent);
-            if (low - 1e-9..=high + 1e-9).contains(&position) {
-                ticks.push((position, number(factor, exponent)));
-            }
-        }
+/// All digits of every decade, some of them, or some decades: as many as there may be. Within one decade there are
+/// those of a linear axis.
+fn logarithmic_ticks(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
+    let all = |factors: &[i64], every: i32| -> Vec<(f64, String)> {
+        let exponents = float::floor(low) as i32..=float::ceil(high) as i32;
+        let of = |exponent: i32| {
+            factors
+                .iter()
+                .map(move |&factor| (float::log10(factor as f64) + f64::from(exponent), number(factor, exponent)))
+        };
+        let ticks = exponents.filter(|exponent| exponent % every == 0).flat_map(of);
+        ticks.filter(|(position, _)| (low - 1e-9..=high + 1e-9).contains(position)).collect()
+    };
+    let lists: [&[i64]; 4] = [&[1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, 5], &[1, 3], &[1]];
+    if let Some(ticks) = lists.iter().map(|list| all(list, 1)).find(|ticks| (3..=most).contains(&ticks.len())) {
+        return ticks;
     }
-    ticks
+    if high - low < 1.0 {
+        let ends = [low, high].map(|end| float::power(10.0, end));
+        let ticks = linear_ticks(ends[0], ends[1], most).into_iter().filter(|(value, _)| *value > 0.0);
+        return ticks.map(|(value, text)| (float::log10(value), text)).collect();
+    }
+    all(&[1], float::ceil((high - low) / most as f64).max(1.0) as i32)
 }
 
 /// `count · 10^exponent` as people write it.
 fn number(count: i64, exponent: i32) -> String {
     let value = count as f64 * decade(exponent);
-    match exponent {
+    let text = match exponent {
         _ if count == 0 => "0".to_owned(),
         6.. | ..-6 => format!("{value:e}"),
         0.. => format!("{value:.0}"),
         _ => format!("{value:.*}", exponent.unsigned_abs() as usize),
-    }
+    };
+    text.replace('-', "−")
 }
 
 #[cfg(test)]
@@ -186,19 +170,19 @@ mod tests {
             assert!(positions.windows(2).all(|pair| pair[0] < pair[1]), "{low} {high}: {axis:?}");
             let shares: Vec<f64> = positions.iter().map(|&position| axis.share(position)).collect();
             assert!(shares.iter().all(|share| (-1e-3..=1.001).contains(share)), "{low} {high}: {shares:?}");
-            assert_eq!((axis.pixel(axis.low, [0, 100]), axis.pixel(axis.high, [0, 100])), (0, 100));
+            assert_eq!([axis.low, axis.high].map(|end| axis.pixel(end, [0.0, 100.0])), [0.0, 100.0]);
             assert!(axis.ticks().iter().all(|(_, text)| text.len() < 30), "{low} {high}: {axis:?}");
         }
     }
 
     #[test]
     fn ticks_are_one_two_and_five() {
-        assert_eq!(texts(&linear_ticks(0.0, 1.0)), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
-        assert_eq!(texts(&linear_ticks(-0.3, 2.0)), ["0", "0.5", "1.0", "1.5", "2.0"]);
-        assert_eq!(texts(&linear_ticks(-1e-9, 300.0)), ["0", "50", "100", "150", "200", "250", "300"]);
-        assert_eq!(texts(&linear_ticks(0.0, 1e6)), ["0", "200000", "400000", "600000", "800000", "1000000"]);
-        assert_eq!(texts(&logarithmic_ticks(-0.8, 1.05)), ["0.2", "0.5", "1", "2", "5", "10"]);
-        assert_eq!(texts(&logarithmic_ticks(0.0, 6.0)), ["1", "10", "100", "1000", "10000", "100000", "1e6"]);
+        assert_eq!(texts(&linear_ticks(0.0, 1.0, 6)), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(texts(&linear_ticks(-0.3, 2.0, 6)), ["0", "0.5", "1.0", "1.5", "2.0"]);
+        assert_eq!(texts(&linear_ticks(-1e-9, 300.0, 6)), ["0", "50", "100", "150", "200", "250", "300"]);
+        assert_eq!(texts(&linear_ticks(0.0, 1e6, 6)), ["0", "200000", "400000", "600000", "800000", "1000000"]);
+        assert_eq!(texts(&logarithmic_ticks(-0.8, 1.05, 10)), ["0.2", "0.5", "1", "2", "5", "10"]);
+        assert_eq!(texts(&logarithmic_ticks(0.0, 6.0, 10)), ["1", "10", "100", "1000", "10000", "100000", "1e6"]);
         let mut rounds = Axis::new(0.0, 1.0, false);
         rounds.keep_whole_ticks();
         assert_eq!(texts(rounds.ticks()), ["0", "1"], "there is no round 0.2");

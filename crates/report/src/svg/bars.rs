@@ -2,55 +2,70 @@
 
 use super::super::model;
 use super::axis::Axis;
-use super::{Anchor, HEADING, LETTERS, Layout, cut, horizontal, label_room, picture, text, words};
-use plotters::prelude::*;
+use super::canvas::Canvas;
+use super::parts::{PARTS, part};
+use super::pen::{Anchor, FAINT, INK, Letters, Pen};
+use super::{HEADING, Sheet, cut, foot, grid, key, label_room, letters_in, open_foot, ticks, ticks_in, words};
+use crate::numbers;
 
-/// Colours of parts: used dark, wasted light, in pairs; distinguishable with colour-blind eyes.
-const COLOURS: [RGBColor; 6] = [
-    RGBColor(0, 114, 178),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(213, 94, 0),
-    RGBColor(204, 204, 204),
-    RGBColor(0, 158, 115),
-];
-
-const BAR: i32 = 22;
+const ROW: f64 = 32.0;
+const BAR: f64 = 22.0;
 
 pub(super) fn draw(
-    heading: &str,
+    sheet: &Sheet<'_>,
     value: &model::Axis,
     categories: &[String],
     parts: &[(String, Vec<f64>)],
-    layout: Layout,
-) -> Option<Vec<u8>> {
+) -> Option<Canvas> {
     let total = |bar: usize| parts.iter().map(|(_, lengths)| lengths[bar]).sum::<f64>();
     let longest = (0..categories.len()).map(total).fold(0.0, f64::max);
     if !(longest > 0.0 && longest.is_finite()) {
         return None;
     }
-    let axis = Axis::new(0.0, (1.02 * longest).min(f64::MAX), false);
-    let ends = [label_room(categories.iter().map(String::as_str)), layout.width - 32];
-    let (top, bottom) = (HEADING + 24, HEADING + 24 + BAR * categories.len() as i32 + 8);
-    picture(&cut(heading, 100), bottom + 50, layout, |area| {
-        let mut left = ends[0];
-        for ((label, _), colour) in parts.iter().zip(COLOURS.iter().cycle()) {
-            area.draw(&Rectangle::new([(left, HEADING), (left + 12, HEADING + 12)], colour.filled()))?;
-            text(area, label, (left + 17, HEADING + 6), 13, Anchor::Left)?;
-            left += 34 + 7 * label.chars().count() as i32;
-        }
-        horizontal(area, &axis, [top, bottom], ends, &words(value))?;
-        for (bar, category) in categories.iter().enumerate() {
-            let upper = top + 6 + BAR * bar as i32;
-            text(area, &cut(category, LETTERS), (ends[0] - 6, upper + BAR / 2 - 3), 13, Anchor::Right)?;
-            let mut sum = 0.0;
-            for ((_, lengths), colour) in parts.iter().zip(COLOURS.iter().cycle()) {
-                let from = axis.pixel(sum, ends);
-                sum += lengths[bar];
-                let corners = [(from, upper), (axis.pixel(sum, ends), upper + BAR - 6)];
-                area.draw(&Rectangle::new(corners, colour.filled()))?;
+    let labels: Vec<&str> = parts.iter().map(|(label, _)| label.as_str()).collect();
+    let key_height = key::part_lines(&labels, sheet.width() - 16.0);
+    let room = label_room(categories.iter().map(String::as_str), 0.36 * sheet.width());
+    let ends = [room, sheet.width() - 20.0];
+    let axis = Axis::new(0.0, (1.02 * longest).min(f64::MAX), false).with_ticks(ticks_in(ends[1] - ends[0]));
+    let top = HEADING + key_height + 8.0;
+    let bottom = top + ROW * categories.len() as f64;
+    let mut canvas = sheet.canvas(bottom + 50.0);
+    canvas.beside[0] = HEADING + key_height;
+    if sheet.has_key {
+        key::of_parts(&mut canvas, &labels, sheet.width() - 16.0, HEADING);
+    }
+    grid(&mut canvas, &axis, [top, bottom], ends);
+    canvas.line(&[(ends[0], top), (ends[0], bottom)], Pen::of(FAINT, 1.0), "");
+    canvas.open(&format!("class=\"items\" data-items=\"1 {ROW} 0 0 {} {ROW}\"", sheet.width()));
+    for (bar, category) in categories.iter().enumerate() {
+        let class = format!("class=\"item {}\"", sheet.class(category));
+        canvas.open_moved((0.0, top + ROW * bar as f64), &class);
+        canvas.target([0.0, 0.0, sheet.width(), ROW]);
+        let letters = Letters::of(12.5, Anchor::Right, INK);
+        canvas.text(&cut(category, letters_in(ends[0] - 10.0)), (ends[0] - 8.0, ROW / 2.0), letters);
+        let mut sum = 0.0;
+        for (index, (_, lengths)) in parts.iter().enumerate() {
+            let from = axis.pixel(sum, ends);
+            sum += lengths[bar];
+            let width = axis.pixel(sum, ends) - from;
+            let upper = (ROW - BAR) / 2.0;
+            if width < 0.1 {
+                continue;
+            }
+            // Paper between parts.
+            part(&mut canvas, index, [from, upper, (width - 1.0).max(0.5 * width), BAR]);
+            let (text, look) = (numbers::short(lengths[bar]), &PARTS[index % PARTS.len()]);
+            if width > 8.0 + 6.6 * text.chars().count() as f64 {
+                let letters = Letters { halo: Some(look.fill), ..Letters::of(11.5, Anchor::Centre, look.letters()) };
+                canvas.text(&text, (from + width / 2.0, ROW / 2.0), letters);
             }
         }
-        Ok(())
-    })
+        canvas.close_moved();
+    }
+    canvas.close();
+    open_foot(&mut canvas, sheet, bottom);
+    ticks(&mut canvas, &axis, bottom, ends);
+    foot(&mut canvas, bottom, ends, &words(value));
+    canvas.close();
+    Some(canvas)
 }

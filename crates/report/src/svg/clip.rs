@@ -1,26 +1,30 @@
-//! Lines cut off at a frame.
+//! Whether lines cross a box.
 
-/// The parts of a line within a frame of `[[left, right], [bottom, top]]` (Liang and Barsky, 1984).
-pub(super) fn clipped(points: &[(f64, f64)], frame: [[f64; 2]; 2]) -> Vec<Vec<(f64, f64)>> {
-    let mut parts: Vec<Vec<(f64, f64)>> = Vec::new();
-    for pair in points.windows(2) {
-        let Some([from, to]) = segment(pair[0], pair[1], frame) else { continue };
-        match parts.last_mut().filter(|part| part.last() == Some(&from)) {
-            Some(part) => part.push(to),
-            None => parts.push(vec![from, to]),
-        }
+use super::pen::Point;
+
+/// Left, top, right, bottom.
+pub(super) type Box = [f64; 4];
+
+/// Whether a line has a point within a box, its edge included.
+pub(super) fn crosses(line: &[Point], within: Box) -> bool {
+    match line {
+        [point] => is_in(*point, within),
+        line => line.windows(2).any(|pair| segment_crosses(pair[0], pair[1], within)),
     }
-    parts
 }
 
-/// The part of a segment within the frame.
-fn segment(from: (f64, f64), to: (f64, f64), frame: [[f64; 2]; 2]) -> Option<[(f64, f64); 2]> {
+pub(super) fn is_in((x, y): Point, [left, top, right, bottom]: Box) -> bool {
+    (left..=right).contains(&x) && (top..=bottom).contains(&y)
+}
+
+/// Liang and Barsky (1984).
+fn segment_crosses(from: Point, to: Point, [left, top, right, bottom]: Box) -> bool {
     let (mut first, mut last) = (0.0_f64, 1.0_f64);
-    for (start, end, [low, high]) in [(from.0, to.0, frame[0]), (from.1, to.1, frame[1])] {
+    for (start, end, low, high) in [(from.0, to.0, left, right), (from.1, to.1, top, bottom)] {
         let step = end - start;
         if step == 0.0 {
             if !(low..=high).contains(&start) {
-                return None;
+                return false;
             }
             continue;
         }
@@ -28,26 +32,27 @@ fn segment(from: (f64, f64), to: (f64, f64), frame: [[f64; 2]; 2]) -> Option<[(f
         first = first.max(enters.min(leaves));
         last = last.min(enters.max(leaves));
     }
-    let at = |share: f64| match share {
-        0.0 => from,
-        1.0 => to,
-        _ => (from.0 + share * (to.0 - from.0), from.1 + share * (to.1 - from.1)),
-    };
-    (first <= last).then(|| [at(first), at(last)])
+    first <= last
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A zigzag through a frame from 0 to 10 and 0 to 1: it leaves at the top, comes back, and ends at the right.
     #[test]
-    fn what_lies_beyond_the_frame_is_cut_off() {
-        let line = [(-2.0, 0.5), (2.0, 0.5), (4.0, 2.5), (6.0, 0.5), (12.0, 0.5)];
-        let found = clipped(&line, [[0.0, 10.0], [0.0, 1.0]]);
-        assert_eq!(found, [vec![(0.0, 0.5), (2.0, 0.5), (2.5, 1.0)], vec![(5.5, 1.0), (6.0, 0.5), (10.0, 0.5)]]);
-        assert!(clipped(&[(0.0, 5.0), (9.0, 5.0)], [[0.0, 10.0], [0.0, 1.0]]).is_empty());
-        let open = [f64::NEG_INFINITY, f64::INFINITY];
-        assert_eq!(clipped(&line, [open, open]), [line.to_vec()]);
+    fn lines_cross_boxes_also_between_their_points() {
+        let within = [0.0, 0.0, 10.0, 1.0];
+        for (line, expected) in [
+            (vec![(-2.0, 0.5), (12.0, 0.5)], true),
+            (vec![(-2.0, 2.0), (-2.0, -2.0)], false),
+            (vec![(9.0, -1.0), (11.0, 1.0)], true),
+            (vec![(9.5, -1.0), (11.5, 1.0)], false),
+            (vec![(20.0, 20.0), (30.0, 0.5), (5.0, 3.0)], false),
+            (vec![(5.0, 0.5)], true),
+            (vec![(5.0, 1.5)], false),
+            (vec![], false),
+        ] {
+            assert_eq!(crosses(&line, within), expected, "{line:?}");
+        }
     }
 }

@@ -1,108 +1,23 @@
 //! Lines, bands and a legend where there is room for it.
 
-use super::super::model::{self, Line, LineKind, Mark, Scale, Series};
-use super::super::style::Style;
-use super::axis::{Axis, bounds, with_margin};
-use super::canvas::{self, Canvas};
-use super::clip::clipped;
-use super::{Failed, Layout, cut, key, words};
+use super::super::model::{self, Line, LineKind, Mark};
+use super::axis::Axis;
+use super::canvas::Canvas;
+use super::clip::{self, Box};
+use super::fit::{horizontal_axis, is_beyond, vertical_axis};
+use super::key::{self, Entry, pen};
+use super::pen::{Anchor, FAINT, INK, Letters, PAPER, Pen, Point, RULE};
+use super::{Sheet, cut, letters_in, path, ticks_in, words};
 use fedgenie_core::math::float;
-use plotters::prelude::*;
-
-/// The lines that decide where axes end: all but bounds, which may lie far above the others.
-fn measured(lines: &[Line]) -> impl Iterator<Item = &Line> {
-    lines.iter().filter(|line| line.role != LineKind::Bound)
-}
-
-/// An axis with these ends; linear where a logarithmic one would have no place for them.
-fn between(axis: &model::Axis, ends: [f64; 2]) -> Option<Axis> {
-    let is_logarithmic = axis.scales.first() == Some(&Scale::Log) && ends[0] > 0.0;
-    let [low, high] = if is_logarithmic { ends.map(float::log10) } else { ends };
-    (low < high).then(|| Axis::new(low, high, is_logarithmic))
-}
-
-/// An axis that shows values from the lowest to the highest, and bands as far as a quarter beyond; the rest of them is
-/// cut off.
-fn vertical_axis(axis: &model::Axis, lines: &[Line], marks: &[Mark], wanted: Option<[f64; 2]>) -> Option<Axis> {
-    if let Some(ends) = wanted {
-        return between(axis, ends);
-    }
-    let values = measured(lines).flat_map(|line| &line.points).map(|point| point.1);
-    let values = values.chain(marks.iter().map(|mark| mark.value));
-    let is_logarithmic = axis.scales.first() == Some(&Scale::Log);
-    let [low, high] = bounds(values.filter(|&value| !is_logarithmic || value > 0.0));
-    if !(low.is_finite() && high.is_finite()) {
-        return None;
-    }
-    let (from, to) = if is_logarithmic { (float::log10(low), float::log10(high)) } else { (low, high) };
-    let quarter = 0.25 * to - 0.25 * from;
-    let beyond = [from - quarter, to + quarter].map(|end| end.clamp(f64::MIN, f64::MAX));
-    let [floor, ceiling] =
-        beyond.map(|end| if is_logarithmic { float::power(10.0, end).clamp(f64::MIN_POSITIVE, f64::MAX) } else { end });
-    let bands = measured(lines)
-        .flat_map(|line| &line.band)
-        .flat_map(|(_, interval)| interval.map(|end| end.clamp(floor, ceiling)));
-    let [with_low, with_high] = bounds(bands.chain([low, high]));
-    let [least, most] = axis.range;
-    let low = with_low.max(least.unwrap_or(f64::NEG_INFINITY).min(low));
-    let high = with_high.min(most.unwrap_or(f64::INFINITY).max(high));
-    if is_logarithmic {
-        let low = float::log10(low);
-        let [_, top] = with_margin([low, float::log10(high)], 0.03);
-        return Some(Axis::new(low, top, true));
-    }
-    // A regret starts at zero; a loss is shown where it moves.
-    let [beneath, above] = with_margin([low, high], 0.03);
-    let bottom = if low >= 0.0 && low < 0.3 * high { 0.0 } else { beneath };
-    let bottom = least.map_or(bottom, |least| bottom.max(least.min(low)));
-    Some(Axis::new(bottom, most.map_or(above, |most| above.min(most.max(high))), false))
-}
-
-fn horizontal_axis(axis: &model::Axis, lines: &[Line], wanted: Option<[f64; 2]>) -> Option<Axis> {
-    if let Some(ends) = wanted {
-        return between(axis, ends);
-    }
-    let is_logarithmic = axis.scales.first() == Some(&Scale::Log);
-    let xs = measured(lines).flat_map(|line| &line.points).map(|point| point.0);
-    let [low, high] = bounds(xs.filter(|&x| !is_logarithmic || x > 0.0));
-    if !(low.is_finite() && high.is_finite()) {
-        return None;
-    }
-    let has_dots = lines.iter().any(|line| line.has_dots);
-    if !has_dots && !is_logarithmic {
-        return Some(Axis::new(0.0, if high > 0.0 { high } else { 1.0 }, false));
-    }
-    let (low, high) = if is_logarithmic { (float::log10(low), float::log10(high)) } else { (low, high) };
-    let [low, high] = with_margin([low, high], 0.04);
-    Some(Axis::new(low, high, is_logarithmic))
-}
-
-/// The corner where least is drawn: whether it is on the right, and above.
-fn free_corner(lines: &[Line], labels: usize, x: &Axis, y: &Axis) -> [bool; 2] {
-    let share = |axis: &Axis, value: f64| axis.share(axis.position(value));
-    let height = 0.08 * (labels + 1) as f64;
-    let covered = |&[right, up]: &[bool; 2]| {
-        let inside = |&&(across, value): &&(f64, f64)| {
-            let (across, value) = (share(x, across), share(y, value));
-            (if right { across > 0.72 } else { across < 0.28 })
-                && (if up { value > 1.0 - height } else { value < height })
-        };
-        measured(lines).map(|line| line.points.iter().filter(inside).count()).sum::<usize>()
-    };
-    [[false, true], [true, true], [true, false], [false, false]]
-        .into_iter()
-        .min_by_key(covered)
-        .unwrap_or([false, true])
-}
 
 /// The points of a line that have markers: a few, evenly spread over the picture, other ones for each of the lines.
-fn marked(points: &[(f64, f64)], x: &Axis, order: usize, lines: usize) -> Vec<(f64, f64)> {
+fn marked(points: &[Point], x: &Axis, order: usize, lines: usize) -> Vec<Point> {
     const MARKERS: usize = 6;
-    let share = |point: &(f64, f64)| x.share(x.position(point.0));
-    let mut found: Vec<(f64, f64)> = Vec::new();
+    let share = |point: &Point| x.share(x.position(point.0));
+    let mut found: Vec<Point> = Vec::new();
     for step in 0..MARKERS {
         let wanted = (step as f64 + (order as f64 + 0.5) / lines as f64) / MARKERS as f64;
-        let distance = |point: &(f64, f64)| (share(point) - wanted).abs();
+        let distance = |point: &Point| (share(point) - wanted).abs();
         let nearest = points.iter().min_by(|one, other| distance(one).total_cmp(&distance(other)));
         found.extend(nearest.filter(|point| distance(point) < 0.6 / MARKERS as f64 && found.last() != Some(*point)));
     }
@@ -111,224 +26,337 @@ fn marked(points: &[(f64, f64)], x: &Axis, order: usize, lines: usize) -> Vec<(f
 
 /// The corners of a line that keeps each value until the next.
 fn corners<T: Copy>(points: &[(f64, T)], is_staircase: bool) -> Vec<(f64, T)> {
-    if !is_staircase {
-        return points.to_vec();
+    let mut corners: Vec<(f64, T)> = Vec::new();
+    for &(x, value) in points {
+        if let Some(&(_, before)) = corners.last().filter(|_| is_staircase) {
+            corners.push((x, before));
+        }
+        corners.push((x, value));
     }
-    let corner = |pair: &[(f64, T)]| [(pair[1].0, pair[0].1), pair[1]];
-    points.first().copied().into_iter().chain(points.windows(2).flat_map(corner)).collect()
+    corners
 }
 
-type Plot<'a, 'b> = ChartContext<'a, Canvas<'b>, Cartesian2d<Axis, Axis>>;
-
-/// The axes of a picture.
-struct Axes {
+/// The axes, and where they are.
+struct Frame {
     x: Axis,
     y: Axis,
-    /// Whether points beyond the ends of each axis are left out.
-    is_cut: [bool; 2],
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
 }
 
-impl Axes {
-    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
-        (self.x.position(x), self.y.position(y))
-    }
-
+impl Frame {
     /// Whether a point can be drawn: a logarithmic axis has no zero.
-    fn have(&self, &(x, y): &(f64, f64)) -> bool {
+    fn has(&self, &(x, y): &Point) -> bool {
         let has = |axis: &Axis, value: f64| !axis.is_logarithmic || value > 0.0;
         has(&self.x, x) && has(&self.y, y)
     }
 
-    /// Whether part of an interval is within the frame.
-    fn shows(&self, x: f64, [low, high]: [f64; 2]) -> bool {
-        let [is_cut_x, is_cut_y] = self.is_cut;
-        let is_beside = is_cut_x && !self.x.has(x);
-        let is_beyond = is_cut_y && !self.y.has(low) && !self.y.has(high);
-        !is_beside && !is_beyond
+    /// Whether a point is within the frame.
+    fn shows(&self, (x, y): Point) -> bool {
+        // Ends of axes are rounded.
+        let is_in = |axis: &Axis, value: f64| (-1e-9..=1.0 + 1e-9).contains(&axis.share(axis.free_position(value)));
+        self.has(&(x, y)) && is_in(&self.x, x) && is_in(&self.y, y)
     }
 
-    /// The parts of a line that are drawn, as positions on the axes.
-    fn parts(&self, points: impl Iterator<Item = (f64, f64)>) -> Vec<Vec<(f64, f64)>> {
-        if self.is_cut == [false; 2] {
-            return vec![points.map(|point| self.at(point)).collect()];
-        }
-        let open =
-            |axis: &Axis, is_cut: bool| if is_cut { [axis.low, axis.high] } else { [f64::NEG_INFINITY, f64::INFINITY] };
-        let free = |(x, y)| (self.x.free_position(x), self.y.free_position(y));
-        let [is_cut_x, is_cut_y] = self.is_cut;
-        clipped(&points.map(free).collect::<Vec<_>>(), [open(&self.x, is_cut_x), open(&self.y, is_cut_y)])
+    /// Pixels; beyond the frame too, as far as half of it.
+    fn at(&self, (x, y): Point) -> Point {
+        let pixel = |axis: &Axis, value: f64, [first, last]: [f64; 2]| {
+            let share = axis.share(axis.free_position(value)).clamp(-0.5, 1.5);
+            first + (last - first) * share
+        };
+        (pixel(&self.x, x, [self.left, self.right]), pixel(&self.y, y, [self.bottom, self.top]))
     }
-}
 
-/// A line with its band or whiskers.
-fn draw_line(chart: &mut Plot<'_, '_>, line: &Line, style: &Style, axes: &Axes) -> Result<(), Failed> {
-    let colour = key::colour(style);
-    let at = |point| axes.at(point);
-    let band = corners(&line.band, line.is_staircase);
-    if line.has_dots {
-        let is_shown = |(x, [low, high]): &(f64, [f64; 2])| axes.shows(*x, [*low, *high]);
-        for (x, [low, high]) in band.into_iter().filter(is_shown) {
-            let ends = [at((x, low)), at((x, high))];
-            chart.draw_series(LineSeries::new(ends, colour.mix(0.5).stroke_width(1)))?;
-        }
-    } else if !band.is_empty() {
-        // On a logarithmic axis there is no place for an interval that reaches zero.
-        for part in band.split(|&(x, [low, _])| !axes.have(&(x, low))).filter(|part| part.len() > 1) {
-            let upper = part.iter().map(|&(x, [_, high])| at((x, high)));
-            let lower = part.iter().rev().map(|&(x, [low, _])| at((x, low)));
-            let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
-            chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.18))))?;
-        }
+    fn line(&self, line: &Line) -> Vec<Point> {
+        let points = corners(&line.points, line.is_staircase).into_iter().filter(|point| self.has(point));
+        path::simplified(&points.map(|point| self.at(point)).collect::<Vec<_>>())
     }
-    let points = corners(&line.points, line.is_staircase).into_iter().filter(|point| axes.have(point));
-    let (thin, thick) = (colour.stroke_width(1), colour.stroke_width(2));
-    // A bound is drawn as far as it is within the frame.
-    let parts = match line.role {
-        LineKind::Bound => vec![points.filter(|&(_, value)| axes.y.has(value)).map(at).collect()],
-        _ => axes.parts(points),
-    };
-    for part in parts {
-        match line.role {
-            LineKind::Mean if style.is_dashed => {
-                let [dash, gap] = key::DASH;
-                chart.draw_series(DashedLineSeries::new(part, dash, gap, thick))?;
-            }
-            LineKind::Mean => {
-                chart.draw_series(LineSeries::new(part, thick))?;
-            }
-            LineKind::Seed | LineKind::Extreme => {
-                chart.draw_series(LineSeries::new(part, colour.mix(0.4).stroke_width(1)))?;
-            }
-            LineKind::Fit => {
-                chart.draw_series(DashedLineSeries::new(part, 7, 5, thin))?;
-            }
-            LineKind::Bound => {
-                chart.draw_series(DashedLineSeries::new(part, 2, 4, thin))?;
-            }
-        }
+
+    /// On a logarithmic axis there is no place for an interval that reaches zero.
+    fn bands(&self, line: &Line) -> Vec<Vec<Point>> {
+        let band = corners(&line.band, line.is_staircase);
+        let parts = band.split(|&(x, [low, _])| !self.has(&(x, low))).filter(|part| part.len() > 1);
+        let outline = |part: &[(f64, [f64; 2])]| {
+            let upper: Vec<Point> = part.iter().map(|&(x, [_, high])| self.at((x, high))).collect();
+            let lower: Vec<Point> = part.iter().rev().map(|&(x, [low, _])| self.at((x, low))).collect();
+            // Nobody sees half a pixel of a band.
+            let whole = |(x, y): &Point| (float::floor(x + 0.5), float::floor(y + 0.5));
+            [path::simplified(&upper), path::simplified(&lower)].concat().iter().map(whole).collect()
+        };
+        parts.map(outline).collect()
     }
-    Ok(())
+
+    /// A whisker at each dot that has an interval.
+    fn whiskers(&self, line: &Line) -> Vec<Vec<Point>> {
+        const HALF: f64 = 4.0;
+        let mut parts = Vec::new();
+        for &(x, [low, high]) in line.band.iter().filter(|&&(x, [_, high])| self.has(&(x, high))) {
+            let (x, top) = self.at((x, high));
+            let bottom = if self.has(&(1.0, low)) { self.at((1.0, low)).1 } else { self.bottom + 1.0 };
+            let cap = |y: f64| vec![(x - HALF, y), (x + HALF, y)];
+            parts.extend([vec![(x, top), (x, bottom)], cap(top), cap(bottom)]);
+        }
+        parts
+    }
 }
 
 pub(super) fn draw(
-    heading: &str,
+    sheet: &Sheet<'_>,
     [x_model, y_model]: [&model::Axis; 2],
     lines: &[Line],
     marks: &[Mark],
-    series: &[Series],
-    layout: Layout,
-) -> Option<Vec<u8>> {
-    let mut axes = Axes {
-        x: horizontal_axis(x_model, lines, layout.ranges[0])?,
-        y: vertical_axis(y_model, lines, marks, layout.ranges[1])?,
-        is_cut: layout.ranges.map(|range| range.is_some()),
-    };
-    let marks = marks.iter().filter(|mark| !axes.is_cut[1] || axes.y.has(mark.value));
-    if x_model.label == "round" {
-        axes.x.keep_whole_ticks();
+) -> Option<Canvas> {
+    let layout = sheet.layout;
+    let frame = frame(sheet, [x_model, y_model], lines, marks)?;
+    let entries = entries(sheet, lines, &frame);
+    let has_legend = entries.len() > 1 || entries.len() == 1 && lines[0].label.is_none();
+    let entries = if has_legend { entries } else { Vec::new() };
+    let is_shown = |(_, mark): &(usize, &Mark)| frame.shows((x_middle(&frame), mark.value));
+    let (indices, shown): (Vec<usize>, Vec<&Mark>) = marks.iter().enumerate().filter(is_shown).unzip();
+    let mut taken = drawn_lines(lines, &frame);
+    let mut labels = place_labels(&shown, &frame, &taken);
+    labels.iter_mut().zip(indices).for_each(|(label, index)| label.index = index);
+    taken.extend(shown.iter().map(|mark| mark_line(mark, &frame)));
+    taken.extend(labels.iter().map(|label| outline(label.around)));
+    let inside = [frame.left, frame.top, frame.right, frame.bottom];
+    let free = key::free_corner(&entries, inside, &taken).filter(|_| !layout.has_legend_below);
+    let below = if free.is_some() || entries.is_empty() { 0.0 } else { key::height_below(&entries, layout) };
+    let height = f64::from(layout.height);
+    let mut canvas = sheet.canvas(height + below);
+    canvas.beside[1] = below;
+    axes(&mut canvas, &frame, [&words(x_model), &words(y_model)], sheet);
+    canvas.open_frame([frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top], "in");
+    draw_lines(&mut canvas, sheet, lines, &frame);
+    let dashes = Pen { dashes: &[10.0, 3.0, 2.0, 3.0], ..Pen::of(INK, 1.2) };
+    for (mark, label) in shown.iter().zip(&labels) {
+        canvas.line(&mark_line(mark, &frame), dashes, &label.more());
     }
-    let means: Vec<&Line> = lines.iter().filter(|line| line.role == LineKind::Mean).collect();
-    let name = |line: &&Line| (line.label.as_ref().unwrap_or(&line.series).clone(), key::style(series, &line.series));
-    let names: Vec<(String, Style)> = means.iter().map(name).collect();
-    let has_legend = names.len() > 1 || names.len() == 1 && lines[0].label.is_none();
-    let below = if has_legend { key::height_below(&names, layout) } else { 0 };
-    canvas::drawn([layout.width, layout.height + below], layout, |area| {
-        let (plot, _) = area.split_vertically(layout.height);
-        let mut chart = ChartBuilder::on(&plot)
-            .caption(cut(heading, 100), ("sans-serif", 18))
-            .margin(12)
-            .margin_right(32)
-            .x_label_area_size(42)
-            .y_label_area_size(70)
-            .build_cartesian_2d(axes.x.clone(), axes.y.clone())?;
-        chart
-            .configure_mesh()
-            .x_desc(words(x_model))
-            .y_desc(words(y_model))
-            .light_line_style(WHITE)
-            .bold_line_style(BLACK.mix(0.12))
-            .axis_desc_style(("sans-serif", 15))
-            .label_style(("sans-serif", 13))
-            .draw()?;
-        for mark in marks {
-            let line = [(axes.x.low, mark.value), (axes.x.high, mark.value)].map(|(x, y)| (x, axes.y.position(y)));
-            chart.draw_series(DashedLineSeries::new(line, 6, 4, BLACK.mix(0.6).stroke_width(1)))?;
+    canvas.close_frame();
+    draw_dots(&mut canvas, sheet, lines, &frame);
+    for label in labels {
+        let letters = Letters { halo: Some(PAPER), ..Letters::of(12.0, label.anchor, INK) };
+        canvas.text_with(&label.text, label.at, letters, &label.more());
+    }
+    canvas.open("class=\"key\"");
+    match free {
+        _ if entries.is_empty() || !sheet.has_key => {}
+        Some(corner) => key::inside(&mut canvas, &entries, corner),
+        None => key::below(&mut canvas, &entries, height, layout),
+    }
+    canvas.close();
+    Some(canvas)
+}
+
+/// The axes with their ticks, and the room for their numbers.
+fn frame(sheet: &Sheet<'_>, [x, y]: [&model::Axis; 2], lines: &[Line], marks: &[Mark]) -> Option<Frame> {
+    let layout = sheet.layout;
+    let (top, bottom) = (super::HEADING + 32.0, f64::from(layout.height) - 46.0);
+    let y = vertical_axis(y, lines, marks, layout.ranges[1])?.with_ticks(((bottom - top) / 45.0) as usize);
+    let widest = y.ticks().iter().map(|(_, text)| text.chars().count()).max().unwrap_or(1);
+    let (left, right) = ((14.0 + 7.0 * widest as f64).max(44.0), sheet.width() - 20.0);
+    let mut across = horizontal_axis(x, lines, layout.ranges[0])?.with_ticks(ticks_in(right - left));
+    if x.label == "round" {
+        across.keep_whole_ticks();
+    }
+    Some(Frame { x: across, y, left, right, top, bottom })
+}
+
+fn x_middle(frame: &Frame) -> f64 {
+    let middle = f64::midpoint(frame.x.low, frame.x.high);
+    if frame.x.is_logarithmic { float::power(10.0, middle) } else { middle }
+}
+
+/// The names of lines with a style of their own, and of fits and bounds.
+fn entries(sheet: &Sheet<'_>, lines: &[Line], frame: &Frame) -> Vec<Entry> {
+    let beyond = is_beyond(lines, &frame.y);
+    let style = |line: &Line| key::style(sheet.series, &line.series);
+    let means = lines.iter().filter(|line| line.role == LineKind::Mean).map(|line| Entry {
+        name: line.label.as_ref().unwrap_or(&line.series).clone(),
+        style: style(line),
+        role: line.role,
+        class: sheet.class(&line.series),
+    });
+    let others = lines.iter().filter(|line| is_keyed(line)).map(|line| Entry {
+        name: keyed_name(line, beyond),
+        style: style(line),
+        role: line.role,
+        class: sheet.class(&line.series),
+    });
+    means.chain(others).collect()
+}
+
+/// Whether a line needs an entry of the key beside that of its series.
+pub(crate) fn is_keyed(line: &Line) -> bool {
+    matches!(line.role, LineKind::Fit | LineKind::Bound)
+}
+
+pub(crate) fn keyed_name(line: &Line, is_beyond: bool) -> String {
+    let role = if line.role == LineKind::Fit { "fit" } else { "bound" };
+    let label = line.label.as_deref().unwrap_or(role);
+    let note = if is_beyond && line.role == LineKind::Bound { " (leaves the frame)" } else { "" };
+    format!("{}: {label}{note}", line.series)
+}
+
+/// Whether bounds leave the frame of these lines.
+pub(crate) fn leaves_frame(y: &model::Axis, lines: &[Line], marks: &[Mark]) -> bool {
+    vertical_axis(y, lines, marks, None).is_some_and(|axis| is_beyond(lines, &axis))
+}
+
+/// Ticks, numbers, titles.
+fn axes(canvas: &mut Canvas, frame: &Frame, [x_title, y_title]: [&str; 2], sheet: &Sheet<'_>) {
+    let Frame { x, y, left, right, top, bottom } = frame;
+    let ends = |axis: &Axis| format!("{} {} {}", axis.low, axis.high, u8::from(axis.is_logarithmic));
+    let pixels = [left, right, top, bottom].map(|&pixel| path::number(pixel)).join(" ");
+    canvas.open(&format!("class=\"frame\" data-frame=\"{pixels}\" data-x=\"{}\" data-y=\"{}\"", ends(x), ends(y)));
+    let letters = Letters::of(12.0, Anchor::Right, FAINT);
+    let heights: Vec<f64> = y.ticks().iter().map(|(tick, _)| y.pixel(*tick, [*bottom, *top])).collect();
+    canvas.open_texts(letters, "class=\"y\"");
+    let lines: Vec<_> = heights.iter().map(|&height| vec![(*left, height), (*right, height)]).collect();
+    canvas.lines(&lines, Pen::of(RULE, 1.0), "");
+    for ((_, number), height) in y.ticks().iter().zip(heights) {
+        canvas.text(number, (left - 6.0, height), letters);
+    }
+    canvas.close();
+    super::ticks(canvas, x, *bottom, [*left, *right]);
+    super::foot(canvas, *bottom, [*left, *right], x_title);
+    canvas.line(&[(*left, *top), (*left, *bottom)], Pen::of(FAINT, 1.0), "");
+    let title = cut(y_title, letters_in(sheet.width() - 8.0));
+    canvas.text(&title, (4.0, top - 18.0), Letters::of(13.0, Anchor::Left, INK));
+    canvas.close();
+}
+
+/// From the back to the front: bands, thin lines, means. Attributes of a line tell a script which one it is.
+fn draw_lines(canvas: &mut Canvas, sheet: &Sheet<'_>, lines: &[Line], frame: &Frame) {
+    let of = |line: &Line| (key::style(sheet.series, &line.series), sheet.class(&line.series));
+    for (index, line) in lines.iter().enumerate() {
+        let (style, class) = of(line);
+        let more = format!(" class=\"{class} band\" data-l=\"{index}\"");
+        if line.has_dots && !line.band.is_empty() {
+            canvas.lines(&frame.whiskers(line), Pen::of(style.colour, 1.4), &more);
+        } else if line.band.len() > 1 {
+            canvas.areas(&frame.bands(line), style.colour, 0.18, &more);
         }
-        for line in lines {
-            draw_line(&mut chart, line, &key::style(series, &line.series), &axes)?;
+    }
+    for is_mean in [false, true] {
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| (line.role == LineKind::Mean) == is_mean) {
+            let (style, class) = of(line);
+            let more = format!(" class=\"{class} line\" data-l=\"{index}\"");
+            canvas.line(&frame.line(line), pen(&style, line.role), &more);
         }
-        for (index, (line, (_, style))) in means.iter().zip(&names).enumerate() {
-            let points: Vec<(f64, f64)> =
-                line.points.iter().copied().filter(|&(x, y)| axes.have(&(x, y)) && axes.shows(x, [y; 2])).collect();
-            let marked = if line.has_dots { points } else { marked(&points, &axes.x, index, means.len()) };
-            for point in marked {
-                key::marker(area, style, chart.backend_coord(&axes.at(point)))?;
-            }
-        }
-        if below > 0 {
-            key::below(area, &names, layout.height, layout)?;
-        } else if has_legend {
-            let corner = free_corner(lines, names.len(), &axes.x, &axes.y);
-            key::inside(area, &names, chart.plotting_area().get_pixel_range(), corner)?;
-        }
-        Ok(())
-    })
+    }
+}
+
+/// Markers are whole also at the edge of the frame.
+fn draw_dots(canvas: &mut Canvas, sheet: &Sheet<'_>, lines: &[Line], frame: &Frame) {
+    let means: Vec<(usize, &Line)> =
+        lines.iter().enumerate().filter(|(_, line)| line.role == LineKind::Mean || line.has_dots).collect();
+    for (order, (index, line)) in means.iter().enumerate() {
+        let (style, class) = (key::style(sheet.series, &line.series), sheet.class(&line.series));
+        let points: Vec<Point> = line.points.iter().copied().filter(|point| frame.shows(*point)).collect();
+        let marked = if line.has_dots { points } else { marked(&points, &frame.x, order, means.len()) };
+        let places: Vec<Point> = marked.into_iter().map(|point| frame.at(point)).collect();
+        canvas.markers(
+            &style,
+            &places,
+            &format!(" class=\"{class} dot\" data-l=\"{index}\" data-d=\"{}\"", style.marker.path()),
+        );
+    }
+}
+
+/// All that a legend or a label must not cover.
+fn drawn_lines(lines: &[Line], frame: &Frame) -> Vec<Vec<Point>> {
+    let bands = lines.iter().flat_map(|line| if line.has_dots { frame.whiskers(line) } else { frame.bands(line) });
+    lines.iter().map(|line| frame.line(line)).chain(bands).collect()
+}
+
+fn mark_line(mark: &Mark, frame: &Frame) -> Vec<Point> {
+    let y = frame.at((x_middle(frame), mark.value)).1;
+    vec![(frame.left, y), (frame.right, y)]
+}
+
+/// The name of a mark, and its place.
+struct Label {
+    /// Of its mark in the chart.
+    index: usize,
+    text: String,
+    at: Point,
+    anchor: Anchor,
+    around: Box,
+}
+
+impl Label {
+    /// The attributes of label and line.
+    fn more(&self) -> String {
+        format!(" class=\"mark\" data-m=\"{}\"", self.index)
+    }
+}
+
+fn outline([left, top, right, bottom]: Box) -> Vec<Point> {
+    vec![(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+}
+
+/// Each beside its line, at an end and a side where no other line is, if there is one.
+fn place_labels(marks: &[&Mark], frame: &Frame, taken: &[Vec<Point>]) -> Vec<Label> {
+    let mut labels: Vec<Label> = Vec::new();
+    for mark in marks {
+        let text = cut(&mark.label, letters_in(frame.right - frame.left - 16.0));
+        let (width, line) = (6.4 * text.chars().count() as f64 + 8.0, mark_line(mark, frame)[0].1);
+        let place = |(is_right, is_above): (bool, bool)| {
+            let y = if is_above { line - 9.0 } else { line + 9.0 };
+            let (x, anchor) =
+                if is_right { (frame.right - 4.0, Anchor::Right) } else { (frame.left + 6.0, Anchor::Left) };
+            let from = if is_right { x - width } else { x - 2.0 };
+            Label { index: 0, text: text.clone(), at: (x, y), anchor, around: [from, y - 8.0, from + width, y + 8.0] }
+        };
+        let is_free = |label: &Label| {
+            let others = labels.iter().map(|other: &Label| outline(other.around));
+            let is_inside = label.around[1] >= frame.top && label.around[3] <= frame.bottom;
+            is_inside && !taken.iter().cloned().chain(others).any(|line| clip::crosses(&line, label.around))
+        };
+        let places = [(true, true), (true, false), (false, true), (false, false)].map(place);
+        let found = places.iter().position(is_free).unwrap_or(0);
+        labels.extend(places.into_iter().nth(found));
+    }
+    labels
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(points: &[(f64, f64)], band: &[(f64, [f64; 2])]) -> Line {
-        Line {
-            series: "a".to_owned(),
-            role: LineKind::Mean,
-            label: None,
-            points: points.to_vec(),
-            band: band.to_vec(),
-            is_staircase: false,
-            has_dots: false,
-        }
-    }
-
-    fn model(scale: Scale, range: [Option<f64>; 2]) -> model::Axis {
-        model::Axis { label: "y".to_owned(), unit: None, scales: vec![scale], range }
-    }
-
-    #[test]
-    fn a_band_does_not_move_the_axis_and_a_share_stays_one() {
-        let lines = [line(&[(0.0, 0.1), (5.0, 0.99)], &[(0.0, [-2.0, 2.2]), (5.0, [-1.2, 3.2])])];
-        let share = model(Scale::Linear, [Some(0.0), Some(1.0)]);
-        let axis = vertical_axis(&share, &lines, &[], None).unwrap();
-        assert_eq!((axis.low, axis.high, axis.is_logarithmic), (0.0, 1.0, false));
-        assert_eq!((axis.position(3.2), axis.position(-2.0)), (1.0, 0.0));
-        let free = model(Scale::Linear, [None, None]);
-        let axis = vertical_axis(&free, &lines, &[], None).unwrap();
-        assert!((-0.2..0.0).contains(&axis.low) && (1.2..1.3).contains(&axis.high));
-        assert!(draw("t", [&free, &free], &lines, &[], &[], Layout::default()).is_some());
-        assert!(draw("t", [&free, &free], &[], &[], &[], Layout::default()).is_none());
-    }
-
-    #[test]
-    fn a_logarithmic_axis_is_that_of_the_means() {
-        let lines = [line(&[(0.0, 1.0), (5.0, 100.0)], &[(0.0, [-3.0, 1e9]), (5.0, [1e-9, 200.0])])];
-        let axis = vertical_axis(&model(Scale::Log, [None, None]), &lines, &[], None).unwrap();
-        assert!((axis.low + 0.5).abs() < 1e-12 && (2.5..2.6).contains(&axis.high), "{axis:?}");
-    }
-
-    #[test]
-    fn a_bound_far_above_does_not_move_the_axis() {
-        let bound = Line { role: LineKind::Bound, ..line(&[(1.0, 1e9), (5.0, 1e12)], &[]) };
-        let lines = [line(&[(1.0, 2.0), (5.0, 10.0)], &[]), bound];
-        let axis = vertical_axis(&model(Scale::Linear, [Some(0.0), None]), &lines, &[], None).unwrap();
-        assert!(axis.high < 11.0);
-        let axis = vertical_axis(&model(Scale::Log, [Some(0.0), None]), &lines, &[], None).unwrap();
-        assert!(axis.is_logarithmic && (axis.low - float::log10(2.0)).abs() < 1e-12);
-    }
-
     #[test]
     fn a_staircase_keeps_its_values() {
         assert_eq!(corners(&[(1.0, 0.0), (3.0, 1.0)], true), [(1.0, 0.0), (3.0, 0.0), (3.0, 1.0)]);
         assert_eq!(corners(&[(1.0, 0.0), (3.0, 1.0)], false), [(1.0, 0.0), (3.0, 1.0)]);
+    }
+
+    fn frame() -> Frame {
+        let axis = |high| Axis::new(0.0, high, false);
+        Frame { x: axis(10.0), y: axis(1.0), left: 50.0, right: 850.0, top: 60.0, bottom: 460.0 }
+    }
+
+    /// A rising line passes above the right end of the mark, so its name stands at the left, or below.
+    #[test]
+    fn names_of_marks_stand_where_no_line_is() {
+        let mark = Mark { label: "target 0.5".to_owned(), value: 0.5 };
+        let at = |line: &[Point]| {
+            let frame = frame();
+            let line = line.iter().map(|&point| frame.at(point)).collect::<Vec<_>>();
+            let label = place_labels(&[&mark], &frame, &[line]).remove(0);
+            (label.anchor, label.at.1 < 260.0)
+        };
+        assert_eq!(at(&[(0.0, 0.0), (10.0, 0.1)]), (Anchor::Right, true));
+        assert_eq!(at(&[(0.0, 0.0), (10.0, 0.55)]), (Anchor::Right, false));
+        assert_eq!(at(&[(0.0, 0.0), (9.5, 0.4), (9.5, 0.6)]), (Anchor::Left, true));
+    }
+
+    #[test]
+    fn far_points_stay_near_the_picture() {
+        let frame = frame();
+        assert_eq!(frame.at((5.0, 0.25)), (450.0, 360.0));
+        assert_eq!(frame.at((1e300, -1e300)), (1250.0, 660.0));
+        assert!(!frame.shows((5.0, 1.1)) && frame.shows((10.0, 1.0)));
     }
 }

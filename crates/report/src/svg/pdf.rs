@@ -4,9 +4,8 @@
 //! letters and, by the font of symbols, Greek ones and signs of mathematics; other letters are question marks.
 
 use super::Family;
+use super::pen::{Anchor, Colour, Letters, Pen, Point};
 use pdf_writer::{Content, Finish, Name, Pdf as File, Rect, Ref, Str};
-use plotters_backend::text_anchor::{HPos, VPos};
-use plotters_backend::{BackendCoord, BackendStyle, BackendTextStyle, FontTransform};
 
 /// Points per pixel.
 const SCALE: f32 = 0.75;
@@ -14,12 +13,8 @@ const SCALE: f32 = 0.75;
 /// How far the ends of the curves that make a quarter of a circle are from their handles, as a share of the radius.
 const ROUND: f32 = 0.552_284_8;
 
-/// Divisor of text sizes: the drawing library's sizes are those of lines.
-const LINE: f64 = 1.24;
-
-pub(super) struct Pdf<'a> {
-    into: &'a mut Vec<u8>,
-    size: (u32, u32),
+pub(super) struct Pdf {
+    size: [f64; 2],
     family: Family,
     content: Content,
     /// Opacities in use, in thousandths; each has a state of graphics.
@@ -34,69 +29,71 @@ const LETTERS: Ref = Ref::new(5);
 const SYMBOLS: Ref = Ref::new(6);
 const FIRST_STATE: i32 = 7;
 
-impl<'a> Pdf<'a> {
-    /// Of so many pixels. It is written when it is finished.
-    pub fn new(into: &'a mut Vec<u8>, size: (u32, u32), family: Family) -> Self {
+impl Pdf {
+    /// Of so many pixels.
+    pub fn new(size: [f64; 2], family: Family) -> Self {
         let mut content = Content::new();
         content.transform([SCALE, 0.0, 0.0, SCALE, 0.0, 0.0]);
-        Self { into, size, family, content, opacities: Vec::new() }
-    }
-
-    pub fn size(&self) -> (u32, u32) {
-        self.size
+        Self { size, family, content, opacities: Vec::new() }
     }
 
     /// From the top to the bottom: PDF counts the other way.
-    fn at(&self, (x, y): BackendCoord) -> [f32; 2] {
-        [x as f32, self.size.1 as f32 - y as f32]
+    fn at(&self, (x, y): Point) -> [f32; 2] {
+        [x as f32, (self.size[1] - y) as f32]
     }
 
-    /// Sets colour and width for fills or for lines; false if they would be invisible.
-    fn begin<S: BackendStyle>(&mut self, style: &S, is_filled: bool) -> bool {
-        let colour = style.color();
-        let opacity = (1000.0 * colour.alpha.clamp(0.0, 1.0)) as u16;
+    /// Sets colour and opacity for fills, or with a pen for lines; false if they would be invisible.
+    fn begin(&mut self, colour: Colour, opacity: f64, pen: Option<Pen>) -> bool {
+        let opacity = (1000.0 * opacity.clamp(0.0, 1.0)) as u16;
         let known = self.opacities.iter().position(|&known| known == opacity);
         let state = known.unwrap_or_else(|| {
             self.opacities.push(opacity);
             self.opacities.len() - 1
         });
-        let (red, green, blue) = colour.rgb;
-        let [red, green, blue] = [red, green, blue].map(|part| f32::from(part) / 255.0);
+        let [red, green, blue] = colour.map(|part| f32::from(part) / 255.0);
         self.content.set_parameters(Name(format!("S{state}").as_bytes()));
-        if is_filled {
-            self.content.set_fill_rgb(red, green, blue);
-        } else {
-            self.content.set_stroke_rgb(red, green, blue).set_line_width(style.stroke_width() as f32);
-        }
+        match pen {
+            None => self.content.set_fill_rgb(red, green, blue),
+            Some(pen) => {
+                self.content.set_stroke_rgb(red, green, blue).set_line_width(pen.width as f32);
+                self.content.set_dash_pattern(pen.dashes.iter().copied(), 0.0)
+            }
+        };
         opacity > 0
     }
 
-    fn end(&mut self, is_filled: bool) {
-        if is_filled {
-            self.content.fill_nonzero()
-        } else {
-            self.content.stroke()
-        };
+    /// Begins a part beyond whose frame (left, top, width, height) nothing is drawn.
+    pub fn open_frame(&mut self, [x, y, width, height]: [f64; 4]) {
+        let [left, bottom] = self.at((x, y + height));
+        self.content.save_state().rect(left, bottom, width as f32, height as f32).clip_nonzero().end_path();
     }
 
-    pub fn path<S: BackendStyle>(&mut self, points: &[BackendCoord], style: &S) {
-        if points.len() < 2 || !self.begin(style, false) {
+    /// Ends what [`Self::open_frame`] or [`Self::open_moved`] began.
+    pub fn close_frame(&mut self) {
+        self.content.restore_state();
+    }
+
+    pub fn open_moved(&mut self, (right, down): Point) {
+        self.content.save_state().transform([1.0, 0.0, 0.0, 1.0, right as f32, -down as f32]);
+    }
+
+    pub fn path(&mut self, points: &[Point], pen: Pen) {
+        if points.len() < 2 || !self.begin(pen.colour, pen.opacity, Some(pen)) {
             return;
         }
         self.lines(points);
-        self.end(false);
+        self.content.stroke();
     }
 
-    pub fn polygon<S: BackendStyle>(&mut self, corners: &[BackendCoord], style: &S) {
-        if corners.len() < 3 || !self.begin(style, true) {
+    pub fn polygon(&mut self, corners: &[Point], colour: Colour, opacity: f64) {
+        if corners.len() < 3 || !self.begin(colour, opacity, None) {
             return;
         }
         self.lines(corners);
-        self.content.close_path();
-        self.end(true);
+        self.content.close_path().fill_nonzero();
     }
 
-    fn lines(&mut self, points: &[BackendCoord]) {
+    fn lines(&mut self, points: &[Point]) {
         for (index, &point) in points.iter().enumerate() {
             let [x, y] = self.at(point);
             if index == 0 {
@@ -107,58 +104,36 @@ impl<'a> Pdf<'a> {
         }
     }
 
-    pub fn rectangle<S: BackendStyle>(&mut self, corners: [BackendCoord; 2], style: &S, is_filled: bool) {
-        if !self.begin(style, is_filled) {
-            return;
-        }
-        let [[left, top], [right, bottom]] = corners.map(|corner| self.at(corner));
-        self.content.rect(left, bottom, right - left, top - bottom);
-        self.end(is_filled);
-    }
-
-    pub fn circle<S: BackendStyle>(&mut self, centre: BackendCoord, radius: u32, style: &S, is_filled: bool) {
-        if !self.begin(style, is_filled) {
-            return;
-        }
+    /// A filled circle with an edge.
+    pub fn circle(&mut self, centre: Point, radius: f64, fill: Colour, edge: Pen) {
         let ([x, y], r) = (self.at(centre), radius as f32);
         let h = r * ROUND;
+        self.begin(edge.colour, edge.opacity, Some(edge));
+        self.begin(fill, 1.0, None);
         self.content.move_to(x + r, y);
         self.content.cubic_to(x + r, y + h, x + h, y + r, x, y + r);
         self.content.cubic_to(x - h, y + r, x - r, y + h, x - r, y);
         self.content.cubic_to(x - r, y - h, x - h, y - r, x, y - r);
         self.content.cubic_to(x + h, y - r, x + r, y - h, x + r, y);
-        self.content.close_path();
-        self.end(is_filled);
+        self.content.close_path().fill_nonzero_and_stroke();
     }
 
-    pub fn text<S: BackendTextStyle>(&mut self, text: &str, style: &S, position: BackendCoord) {
-        if !self.begin(&style.color(), true) {
+    pub fn text(&mut self, text: &str, position: Point, letters: Letters) {
+        if !self.begin(letters.colour, 1.0, None) {
             return;
         }
-        let size = (style.size() / LINE) as f32;
+        let size = letters.size as f32;
         let runs = runs(text, self.family);
         let width = runs.iter().map(|run| run.width).sum::<f32>() * size;
-        let along = match style.anchor().h_pos {
-            HPos::Left => 0.0,
-            HPos::Center => -width / 2.0,
-            HPos::Right => -width,
+        let along = match letters.anchor {
+            Anchor::Left => 0.0,
+            Anchor::Centre => -width / 2.0,
+            Anchor::Right => -width,
         };
-        // A letter's middle is about a quarter of its size above the line that it stands on.
-        let down = size
-            * match style.anchor().v_pos {
-                VPos::Top => 0.76,
-                VPos::Center => 0.26,
-                VPos::Bottom => -0.26,
-            };
         let [x, y] = self.at(position);
-        let [cosine, sine] = match style.transform() {
-            FontTransform::None => [1.0, 0.0],
-            FontTransform::Rotate90 => [0.0, -1.0],
-            FontTransform::Rotate180 => [-1.0, 0.0],
-            FontTransform::Rotate270 => [0.0, 1.0],
-        };
-        let start = [x + along * cosine + down * sine, y + along * sine - down * cosine];
-        self.content.begin_text().set_text_matrix([cosine, sine, -sine, cosine, start[0], start[1]]);
+        // A letter's middle is about a third of its size above the line that it stands on.
+        let start = [x + along, y - 0.35 * size];
+        self.content.begin_text().set_text_matrix([1.0, 0.0, 0.0, 1.0, start[0], start[1]]);
         for run in &runs {
             self.content.set_font(Name(if run.is_symbols { b"Symbols" } else { b"Letters" }), size);
             self.content.show(Str(&run.bytes));
@@ -166,9 +141,9 @@ impl<'a> Pdf<'a> {
         self.content.end_text();
     }
 
-    /// Writes the file.
-    pub fn finish(&mut self) {
-        let (width, height) = (self.size.0 as f32 * SCALE, self.size.1 as f32 * SCALE);
+    /// The file.
+    pub fn finish(self) -> Vec<u8> {
+        let [width, height] = self.size.map(|pixels| pixels as f32 * SCALE);
         let mut file = File::new();
         file.catalog(CATALOG).pages(PAGES);
         file.pages(PAGES).kids([PAGE]).count(1);
@@ -194,9 +169,8 @@ impl<'a> Pdf<'a> {
         };
         file.type1_font(LETTERS).base_font(Name(name)).encoding_predefined(Name(b"WinAnsiEncoding"));
         file.type1_font(SYMBOLS).base_font(Name(b"Symbol"));
-        let content = std::mem::replace(&mut self.content, Content::new()).finish();
-        file.stream(CONTENT, &content);
-        *self.into = file.finish();
+        file.stream(CONTENT, &self.content.finish());
+        file.finish()
     }
 }
 

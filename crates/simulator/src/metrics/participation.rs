@@ -30,6 +30,11 @@ impl Participation {
         self.unique
     }
 
+    /// Selections so far.
+    pub const fn total(&self) -> u64 {
+        self.selections
+    }
+
     /// Jain's index `(Σc)²/(K·Σc²)`: 1 if all counts are equal, 1/K if one client gets everything.
     pub fn jain(&self) -> f64 {
         let (sum, squares) = (self.selections as f64, self.squares as f64);

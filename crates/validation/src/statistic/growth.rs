@@ -130,6 +130,8 @@ mod tests {
                 metrics: Vec::new(),
                 unique_clients: 1,
                 jain: 1.0,
+                selections: 1,
+                clusters: Vec::new(),
             });
         }
         let kept: Vec<u32> = curve.into_points().iter().map(|point| point.round).collect();

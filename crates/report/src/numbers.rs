@@ -3,12 +3,12 @@
 use crate::{Axis, Interval};
 
 /// A number rounded to significant digits.
-pub(super) fn rounded(value: f64, digits: usize) -> f64 {
+pub(crate) fn rounded(value: f64, digits: usize) -> f64 {
     format!("{value:.*e}", digits.saturating_sub(1)).parse().unwrap_or(value)
 }
 
 /// A number for people: five significant digits.
-pub(super) fn text(value: f64) -> String {
+pub(crate) fn text(value: f64) -> String {
     let value = rounded(value, 5);
     let size = value.abs();
     if size == 0.0 {
@@ -21,23 +21,28 @@ pub(super) fn text(value: f64) -> String {
 }
 
 /// The same as a printer sets it: for reading rather than for copying into a spreadsheet.
-pub(super) fn set(value: f64) -> String {
+pub(crate) fn set(value: f64) -> String {
     text(value).replace('-', "−")
 }
 
+/// A number inside a picture: three significant digits.
+pub(crate) fn short(value: f64) -> String {
+    set(rounded(value, 3))
+}
+
 /// A value and its interval: `1.5 [1.2, 1.8]`.
-pub(super) fn with_ends(value: f64, ends: Option<[f64; 2]>) -> String {
+pub(crate) fn with_ends(value: f64, ends: Option<[f64; 2]>) -> String {
     match ends {
         Some([low, high]) => format!("{} [{}, {}]", text(value), text(low), text(high)),
         None => text(value),
     }
 }
 
-pub(super) fn interval(interval: &Interval) -> String {
+pub(crate) fn interval(interval: &Interval) -> String {
     with_ends(interval.value, interval.ci95)
 }
 
 /// What an axis shows, with its unit.
-pub(super) fn axis(axis: &Axis) -> String {
+pub(crate) fn axis(axis: &Axis) -> String {
     axis.unit.as_ref().map_or_else(|| axis.label.clone(), |unit| format!("{} [{unit}]", axis.label))
 }
