@@ -10,10 +10,10 @@ mod data;
 mod files;
 mod folder;
 pub mod markup;
-mod published;
 mod reports;
 mod saved;
 mod scenario;
+mod traces;
 
 #[allow(unused_imports, reason = "a target of cargo-fuzz composes scenarios of its own")]
 pub use scenario::composed;
@@ -43,7 +43,7 @@ targets! {
     scenario: scenario_toml, scenario_json, scenario_structured;
     data: idx, cifar, npy, csv, class_counts, ratings, item_features, weights;
     data: availability, links, speeds, samples, scripts;
-    published: published;
+    traces: published;
     folder: manifest, run_json, digests, rounds, summary_json;
     reports: diff, export, parquet, figures;
     saved: saved_run;

@@ -20,11 +20,14 @@ use serde::Deserialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+/// Start and end in seconds.
+type Interval = (f64, f64);
+
 /// A device: its window, if it is valid, and its intervals; in seconds.
 struct Device {
     name: String,
-    window: Option<(f64, f64)>,
-    intervals: Vec<(f64, f64)>,
+    window: Option<Interval>,
+    intervals: Vec<Interval>,
 }
 
 #[derive(Deserialize)]
@@ -117,7 +120,7 @@ fn seconds(text: &str) -> Option<f64> {
 }
 
 /// The window of a log, and when its phone was ready; `None` of an invalid one.
-fn ready(log: &str) -> Option<((f64, f64), Vec<(f64, f64)>)> {
+fn ready(log: &str) -> Option<(Interval, Vec<Interval>)> {
     let (mut is_locked, mut is_on_wifi, mut is_charging) = (false, false, false);
     let (mut since, mut intervals, mut window) = (None, Vec::new(), None::<(f64, f64)>);
     for line in log.lines().map(str::trim).filter(|line| !line.is_empty()) {
