@@ -85,8 +85,8 @@ fn written(field: &Field) -> String {
     match field {
         Field::Null => String::new(),
         Field::Str(text) => spreadsheet::cell(text).into_owned(),
-        Field::ULong(count) => count.to_string(),
-        Field::Double(number) => number.to_string(),
+        Field::Long(integer) => integer.to_string(),
+        Field::Double(number) => format!("{number:?}"),
         other => panic!("a column of {other:?}"),
     }
 }

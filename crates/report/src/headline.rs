@@ -63,6 +63,9 @@ struct Column {
     is_ratio: bool,
 }
 
+/// Policies and points.
+type Places = BTreeSet<(usize, usize)>;
+
 /// The headline table of some results.
 ///
 /// # Errors
@@ -87,9 +90,9 @@ pub fn headline(results: &[Results], wishes: HeadlineWishes<'_>) -> Result<Headl
     };
     let mut found = Headline { headings: columns.iter().zip(&scales).map(heading).collect(), ..Headline::default() };
     for study in &studies {
-        let best: Vec<BTreeSet<(usize, usize)>> = columns.iter().map(|column| best(study, column)).collect();
+        let best: Vec<Places> = columns.iter().map(|column| best(study, column)).collect();
         for (arm, point) in study.combinations() {
-            let cell = |((column, best), (factor, _)): ((&Column, &BTreeSet<(usize, usize)>), &(f64, String))| {
+            let cell = |((column, best), (factor, _)): ((&Column, &Places), &(f64, String))| {
                 let is_best = best.contains(&(arm, point));
                 cell(study, (arm, point), column, wishes).scaled(*factor, wishes.digits).best(is_best)
             };
@@ -261,7 +264,7 @@ fn fieller(pairs: &[(f64, f64)]) -> Option<[f64; 2]> {
 }
 
 /// Policies and points to be set in bold: in each world the best, and those not told apart from it, if one other is.
-fn best(study: &Study<'_>, column: &Column) -> BTreeSet<(usize, usize)> {
+fn best(study: &Study<'_>, column: &Column) -> Places {
     let quantity = &column.quantity;
     let is_regret = quantity.key.starts_with("regret.");
     let Some(better) = quantity.better.filter(|_| !column.is_ratio) else { return BTreeSet::new() };

@@ -25,7 +25,7 @@ pub(super) fn identifier(text: &str) -> String {
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         let is_sign = letter == '-' && letters.peek().is_some_and(char::is_ascii_digit);
-        let is_exponent = before == 'e' && name.ends_with(|letter: char| letter == 'e') && is_after_digit(&name);
+        let is_exponent = before == 'e' && name.ends_with('e') && is_after_digit(&name);
         if letter.is_ascii_alphanumeric() {
             name.push(letter);
         } else if is_sign && (!before.is_ascii_alphanumeric() || is_exponent) {
