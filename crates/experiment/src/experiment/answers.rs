@@ -181,12 +181,7 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
         partial: Vec::new(),
         sees_truth: field.knowing.iter().map(|(label, sample)| (label.clone(), sample.estimate(follow_up))).collect(),
     };
-    let most = field.candidates.iter().map(Sample::len).max().unwrap_or(0);
-    let partial = |(index, sample): (usize, &Sample)| {
-        let arrived = sample.arrived();
-        (arrived < most).then(|| Partial { name: name(index), arrived, runs: most })
-    };
-    answer.partial = field.candidates.iter().enumerate().filter_map(partial).collect();
+    answer.partial = partial(field);
     let ranking = match found {
         Ok(ranking) => ranking,
         Err(Unranked::OtherSeeds) => {
@@ -231,6 +226,16 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
     };
     answer.others = others.into_iter().map(other).collect();
     Some(answer)
+}
+
+/// The candidates of which not all runs arrive, or have the quantity.
+fn partial(field: &Field) -> Vec<Partial> {
+    let most = field.candidates.iter().map(Sample::len).max().unwrap_or(0);
+    let partial = |(index, sample): (usize, &Sample)| {
+        let arrived = sample.arrived();
+        (arrived < most).then(|| Partial { name: field.names[index].clone(), arrived, runs: most })
+    };
+    field.candidates.iter().enumerate().filter_map(partial).collect()
 }
 
 /// Whether the best setting lies at an end of the one range that was swept: better ones may lie beyond it. A world is

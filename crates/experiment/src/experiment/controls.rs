@@ -38,6 +38,15 @@ pub fn of<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Controls {
     all
 }
 
+impl RunSummary {
+    /// Adds the metrics of a control, if it has any.
+    pub(super) fn add_control(&mut self, name: &str, metrics: BTreeMap<String, f64>) {
+        if !metrics.is_empty() {
+            self.controls.insert(name.to_owned(), metrics);
+        }
+    }
+}
+
 /// Warnings of controls that are better than every policy at its best, by a main metric on test data.
 pub(super) fn unbeaten(summary: &Summary) -> Vec<String> {
     let Some(first) = summary.runs.first() else { return Vec::new() };

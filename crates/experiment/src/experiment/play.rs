@@ -199,8 +199,7 @@ impl Experiment {
         (summary.metrics, summary.outcomes) = metered.finish(summary.metrics.clients.take());
         summary.bound = bound(world, &arm.policy, arm.cohort);
         summary.effective = effective;
-        let initial = by_name(initial.into_iter().filter(|(_, value)| !value.is_nan()));
-        summary.controls.extend(Some((INITIAL.to_owned(), initial)).filter(|(_, metrics)| !metrics.is_empty()));
+        summary.add_control(INITIAL, by_name(initial.into_iter().filter(|(_, value)| !value.is_nan())));
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;
@@ -209,8 +208,7 @@ impl Experiment {
             summary.data = counts.map(|&(name, count)| (name.to_owned(), count)).collect();
             let Appendix { controls, graph, .. } = task.appendix();
             summary.graph = graph;
-            let named = |(name, values): (&str, Vec<_>)| (name.to_owned(), by_name(values));
-            summary.controls.extend(controls.into_iter().map(named));
+            controls.into_iter().for_each(|(name, values)| summary.add_control(name, by_name(values)));
         }
         Ok(Some(summary))
     }

@@ -110,13 +110,7 @@ pub fn table(summary: &Summary) -> String {
             }
             rows.push(row);
         }
-        for (name, metrics) in &summary.controls[point] {
-            let value = |key: &String| metrics.get(key.strip_prefix("final.")?);
-            if columns.iter().any(|(key, _)| value(key).is_some()) {
-                let cell = |(key, _): &(String, String)| value(key).map_or_else(|| "–".to_owned(), show);
-                rows.push(std::iter::once(format!("({name})")).chain(columns.iter().map(cell)).collect());
-            }
-        }
+        rows.extend(rows_of_controls(summary, point, &columns));
         let dashes = columns.iter().map(|_| "–".to_owned());
         rows.extend(lacking.into_iter().map(|arm| std::iter::once(arm.to_owned()).chain(dashes.clone()).collect()));
     }
@@ -126,7 +120,7 @@ pub fn table(summary: &Summary) -> String {
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         })
         .collect();
-    let rows_of_controls = rows.iter().any(|row| row[0].starts_with('('));
+    let has_controls = rows.iter().any(|row| row[0].starts_with('('));
     for row in rows {
         if let [heading] = row.as_slice() {
             text.push_str(heading);
@@ -162,7 +156,7 @@ pub fn table(summary: &Summary) -> String {
     if summary.arms.iter().any(|arm| !arm.medians.is_empty()) {
         text.push_str("times are medians over seeds, as latencies have no variance; their intervals need six seeds\n");
     }
-    if rows_of_controls {
+    if has_controls {
         text.push_str("names in parentheses are controls: metrics without learning\n");
     }
     for sentence in unfinished(summary, &names) {
@@ -178,6 +172,19 @@ pub fn table(summary: &Summary) -> String {
         text.push_str(&format!("warning: {}\n", escaped(&warning)));
     }
     text
+}
+
+/// A row for each control that has a value in some column: its name in parentheses, then its metrics.
+fn rows_of_controls(summary: &Summary, point: usize, columns: &[(String, String)]) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (name, metrics) in &summary.controls[point] {
+        let value = |key: &String| metrics.get(key.strip_prefix("final.")?);
+        if columns.iter().any(|(key, _)| value(key).is_some()) {
+            let cell = |(key, _): &(String, String)| value(key).map_or_else(|| "–".to_owned(), show);
+            rows.push(std::iter::once(format!("({name})")).chain(columns.iter().map(cell)).collect());
+        }
+    }
+    rows
 }
 
 /// Whether a policy could select few of its cohort somewhere, or selected few of all clients.

@@ -3,13 +3,15 @@
 //! A serde deserializer over [`Node`]. Every error names file, line and path, the value found and the accepted ones; a
 //! misspelt key or kind proposes the nearest one that exists.
 
+mod kinds;
+
 use super::Point;
 use super::examples::missing_key;
 use super::names::unknown_name;
-use super::sweep::setting_text;
 use super::tree::{Node, Origin, SyntaxError, Value};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::text;
+use kinds::{CONSTANT, LAW, ONE_KIND, is_quantity};
 use serde::de::{self, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 use std::fmt;
 use std::sync::LazyLock;
@@ -210,59 +212,6 @@ impl<'de> Reader<'_, 'de> {
             Place::Index(above, index) => below(above, &index),
         }
     }
-}
-
-/// The accepted forms of a kind.
-const ONE_KIND: &str = "one kind: a name, or a table with exactly one key";
-
-/// The origin of values from the command line.
-const SET: &str = "--set";
-
-impl Reader<'_, '_> {
-    /// The error of a node that is not one kind. If the command line gave a second kind beside the file's, it says how
-    /// to replace the kind.
-    fn one_kind(&self) -> ScenarioError {
-        let expected = ONE_KIND;
-        if let Value::Table(entries) = &self.node.value {
-            let is_set = |node: &Node| &*node.origin.source == SET;
-            let added = entries.iter().find(|(_, node)| is_set(node));
-            if let (Some((kind, node)), false) = (added, entries.iter().all(|(_, node)| is_set(node))) {
-                let (path, found) = (self.path(), self.node.value.describe());
-                // A plain number is hardly ever all that a kind needs: it is no example to follow.
-                let value = match &node.value {
-                    Value::Table(_) | Value::Text(_) | Value::List(_) => {
-                        format!("{path}={{ {} = {} }}", quoted_key(kind), setting_text(node))
-                    }
-                    _ => format!("{path}={}", text::quoted(kind)),
-                };
-                // In quotes for a shell.
-                let value = value.replace('\'', "'\\''");
-                let message =
-                    format!("found {found}; expected {expected}; to replace the kind, give it whole: --set '{value}'");
-                return ScenarioError::at(&node.origin, path, message);
-            }
-        }
-        ScenarioError::bare(expected.to_owned(), true)
-    }
-}
-
-/// The name of [`LawConfig`](fedgenie_core::law::LawConfig) as serde knows it, and that of the law of one value.
-const LAW: &str = "LawConfig";
-const CONSTANT: &str = "constant";
-
-/// Whether a value is a number, or a text that begins as a number with a unit does; no name of a law does.
-fn is_quantity(value: &Value) -> bool {
-    match value {
-        Value::Integer(_) | Value::Float(_) => true,
-        Value::Text(text) => text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)),
-        _ => false,
-    }
-}
-
-/// A key as TOML writes it.
-fn quoted_key(key: &str) -> String {
-    let is_bare = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-    if !key.is_empty() && key.chars().all(is_bare) { key.to_owned() } else { text::quoted(key) }
 }
 
 macro_rules! forward {

@@ -1,10 +1,10 @@
 //! Controls of labelled rows: what a constant achieves.
 //!
 //! # Definition
-//! `majority` gives every example the share `n_c / n` of each class among training rows as its probability: its class is
-//! the most frequent one, the smallest on ties, and its loss the cross-entropy of these shares. `mean` predicts the mean
-//! of the training rows' numbers. Rows for validation are not among them. Values that are not finite are left out, as
-//! the loss of a class without training rows.
+//! `majority` gives every example the share `n_c / n` of each class among training rows as its probability: its class
+//! is the most frequent one, the smallest on ties, and its loss the cross-entropy of these shares. `mean` predicts the
+//! mean of the training rows' numbers. Rows for validation are not among them. Values that are not finite are left out,
+//! as the loss of a class without training rows.
 
 use super::{Labelled, On};
 use crate::data::{Dataset, Targets};
@@ -42,7 +42,8 @@ impl Constant {
                 (labels.iter().map(|&label| -self.outputs[usize::from(label)]).sum::<f64>(), correct)
             }
             Targets::Values(values) => {
-                (values.iter().map(|&value| (self.outputs[0] - f64::from(value)).powi(2)).sum::<f64>(), 0)
+                let error = |&value: &f32| self.outputs[0] - f64::from(value);
+                (values.iter().map(error).map(|error| error * error).sum::<f64>(), 0)
             }
         };
         let numbers = self.outputs.iter().map(|&output| output as f32);

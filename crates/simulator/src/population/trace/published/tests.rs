@@ -32,7 +32,8 @@ fn each_converter_makes_tables() {
     let named = r#"{"p": {"tcp_speed_results": [100.5]}}"#;
     let capacity =
         r#"{"1": {"computation": 50.0, "communication": 5000.0}, "2": {"computation": 0.0, "communication": 1.0}}"#;
-    let cases: [(&str, &[(&str, &str)], &[&str]); 8] = [
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+    let cases: [Case<'_>; 8] = [
         ("flhetbench", &[("t.json", timers)], &["device,start_s,end_s\n7,110,120\n7,130,130\n", windows]),
         (
             "fedscale-availability",
