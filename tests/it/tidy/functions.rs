@@ -8,8 +8,8 @@ const MOST_LINES: usize = 70;
 /// Functions that are longer, with their lengths. The list may only shrink.
 const LONGER: [(&str, &str, usize); 8] = [
     ("crates/core/src/record/encode.rs", "encode", 86),
-    ("crates/experiment/src/experiment/play.rs", "play", 108),
-    ("crates/experiment/src/experiment/table.rs", "table", 157),
+    ("crates/experiment/src/experiment/play.rs", "play", 107),
+    ("crates/experiment/src/experiment/table.rs", "table", 156),
     ("crates/report/src/figures/swept.rs", "quantities", 71),
     ("crates/report/src/study.rs", "quantities", 84),
     ("crates/simulator/src/population/trace/link.rs", "read_own", 72),

@@ -262,10 +262,14 @@ impl RunSummary {
         let point = |point: &CurvePoint| {
             let metrics: serde_json::Map<String, serde_json::Value> =
                 point.metrics.iter().map(|(name, value)| (name.to_string(), serde_json::json!(value))).collect();
-            serde_json::json!({
+            let mut written = serde_json::json!({
                 "round": point.round, "time_s": point.time_s, "bytes": point.bytes, "regret": point.regret, "metrics": metrics,
-                "unique_clients": point.unique_clients, "jain": point.jain
-            })
+                "unique_clients": point.unique_clients, "jain": point.jain, "selections": point.selections
+            });
+            if !point.clusters.is_empty() {
+                written["clusters"] = serde_json::json!(point.clusters);
+            }
+            written
         };
         RunWithCurve {
             summary: self,

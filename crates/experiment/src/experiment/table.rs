@@ -120,7 +120,6 @@ pub fn table(summary: &Summary) -> String {
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         })
         .collect();
-    let has_controls = rows.iter().any(|row| row[0].starts_with('('));
     for row in rows {
         if let [heading] = row.as_slice() {
             text.push_str(heading);
@@ -156,9 +155,7 @@ pub fn table(summary: &Summary) -> String {
     if summary.arms.iter().any(|arm| !arm.medians.is_empty()) {
         text.push_str("times are medians over seeds, as latencies have no variance; their intervals need six seeds\n");
     }
-    if has_controls {
-        text.push_str("names in parentheses are controls: metrics without learning\n");
-    }
+    text.push_str(note_of_controls(summary, &columns));
     for sentence in unfinished(summary, &names) {
         text.push_str(&format!("{}\n", escaped(&sentence)));
     }
@@ -185,6 +182,14 @@ fn rows_of_controls(summary: &Summary, point: usize, columns: &[(String, String)
         }
     }
     rows
+}
+
+/// What names in parentheses are, if there are any.
+fn note_of_controls(summary: &Summary, columns: &[(String, String)]) -> &'static str {
+    match (0..summary.controls.len()).any(|point| !rows_of_controls(summary, point, columns).is_empty()) {
+        true => "names in parentheses are controls: metrics without learning\n",
+        false => "",
+    }
 }
 
 /// Whether a policy could select few of its cohort somewhere, or selected few of all clients.

@@ -11,7 +11,7 @@ use super::names::unknown_name;
 use super::tree::{Node, Origin, SyntaxError, Value};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::text;
-use kinds::{CONSTANT, LAW, ONE_KIND, is_quantity};
+use kinds::ONE_KIND;
 use serde::de::{self, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 use std::fmt;
 use std::sync::LazyLock;
@@ -329,15 +329,11 @@ impl<'de> de::Deserializer<'de> for Reader<'_, 'de> {
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
-        name: &'static str,
+        _: &'static str,
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ScenarioError> {
         let result = match &self.node.value {
-            // A quantity alone is a constant law.
-            value if name == LAW && is_quantity(value) => {
-                visitor.visit_enum(Kind { kind: CONSTANT, body: self.child(self.node, CONSTANT) })
-            }
             // A kind's name alone stands for that kind with all settings at their defaults.
             Value::Text(kind) => visitor.visit_enum(Kind { kind, body: self.child(&NOTHING, kind) }),
             Value::Table(entries) if entries.len() == 1 => {

@@ -18,7 +18,8 @@ use fedgenie_core::rng::Streams;
 use fedgenie_core::units::{Amount, BitsPerSecond, Plain, Quantity, Seconds};
 use parameter::{expect_end, only_key};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserializer, MapAccess};
+use serde::de::value::{MapAccessDeserializer, MapDeserializer};
+use serde::de::{self, Deserializer, IntoDeserializer, MapAccess};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -234,11 +235,11 @@ impl<Q: Quantity> Convert for Draw<'_, Q> {
 
 impl<'de, Q: Quantity> Deserialize<'de> for ClientLaw<Q> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(LawVisitor(PhantomData))
+        deserializer.deserialize_any(LawVisitor(PhantomData))
     }
 }
 
-/// Reads `{ NAME = .. }`. Derived serde reads the law; other keys are refused here, where the message can list the
+/// Reads `{ NAME = .. }`, or a quantity alone, which is a constant. Derived serde reads the law; other keys are refused here, where the message can list the
 /// valid ones.
 struct LawVisitor<Q>(PhantomData<Q>);
 
@@ -246,7 +247,18 @@ impl<'de, Q: Quantity> de::Visitor<'de> for LawVisitor<Q> {
     type Value = ClientLaw<Q>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "a law, {{ NAME = .. }} with one of {}", NAMES.join(", "))
+        write!(formatter, "a law, {{ NAME = .. }} with one of {}; or {}", NAMES.join(", "), Q::EXPECTED)
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<ClientLaw<Q>, E> {
+        constant(number)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ClientLaw<Q>, E> {
+        match text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
+            true => constant(text),
+            false => Err(E::invalid_type(de::Unexpected::Str(text), &self)),
+        }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ClientLaw<Q>, A::Error> {
@@ -255,6 +267,12 @@ impl<'de, Q: Quantity> de::Visitor<'de> for LawVisitor<Q> {
         expect_end(map)?;
         Ok(ClientLaw(law))
     }
+}
+
+/// The law of one value.
+fn constant<'de, Q: Quantity, E: de::Error>(value: impl IntoDeserializer<'de, E>) -> Result<ClientLaw<Q>, E> {
+    let entry = MapDeserializer::new(std::iter::once(("constant", value)));
+    LawConfig::deserialize(MapAccessDeserializer::new(entry)).map(ClientLaw)
 }
 
 /// Names of a quantity's laws and numbers in the JSON schema.
