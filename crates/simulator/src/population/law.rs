@@ -18,7 +18,6 @@ use fedgenie_core::rng::Streams;
 use fedgenie_core::units::{Amount, BitsPerSecond, Plain, Quantity, Seconds};
 use parameter::{expect_end, only_key};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::{MapAccessDeserializer, MapDeserializer};
 use serde::de::{self, Deserializer, IntoDeserializer, MapAccess};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -239,8 +238,8 @@ impl<'de, Q: Quantity> Deserialize<'de> for ClientLaw<Q> {
     }
 }
 
-/// Reads `{ NAME = .. }`, or a quantity alone, which is a constant. Derived serde reads the law; other keys are refused here, where the message can list the
-/// valid ones.
+/// Reads `{ NAME = .. }`, or a quantity alone, which is a constant. Derived serde reads the law; other keys are refused
+/// here, where the message can list the valid ones.
 struct LawVisitor<Q>(PhantomData<Q>);
 
 impl<'de, Q: Quantity> de::Visitor<'de> for LawVisitor<Q> {
@@ -251,6 +250,10 @@ impl<'de, Q: Quantity> de::Visitor<'de> for LawVisitor<Q> {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<ClientLaw<Q>, E> {
+        constant(number)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<ClientLaw<Q>, E> {
         constant(number)
     }
 
@@ -271,8 +274,8 @@ impl<'de, Q: Quantity> de::Visitor<'de> for LawVisitor<Q> {
 
 /// The law of one value.
 fn constant<'de, Q: Quantity, E: de::Error>(value: impl IntoDeserializer<'de, E>) -> Result<ClientLaw<Q>, E> {
-    let entry = MapDeserializer::new(std::iter::once(("constant", value)));
-    LawConfig::deserialize(MapAccessDeserializer::new(entry)).map(ClientLaw)
+    let value = Parameter::deserialize(value.into_deserializer())?;
+    Ok(ClientLaw(LawConfig::Constant(fedgenie_core::law::constant::Config(value))))
 }
 
 /// Names of a quantity's laws and numbers in the JSON schema.
