@@ -735,6 +735,6 @@ fn a_quantity_alone_is_a_constant_law() {
     let alone = changed(PLAIN, "{ constant = \"2 s\" }", "\"2 s\"");
     assert!(digest(PLAIN).is_some() && digest(&alone) == digest(PLAIN));
     assert_ne!(digest(&changed(PLAIN, "{ constant = \"2 s\" }", "\"3 s\"")), digest(PLAIN));
-    refused(COMPUTE, "2", "population.latency.compute", &["found 2", "\"25 ms\""]);
+    refused(COMPUTE, "7.25", "population.latency.compute", &["found 7.25", "\"25 ms\""]);
     refused(COMPUTE, "\"2 sec\"", "population.latency.compute", &["2 sec"]);
 }
