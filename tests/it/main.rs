@@ -15,6 +15,7 @@ mod budget;
 mod builds;
 mod charged;
 mod checkpoints;
+mod chosen;
 mod common_random_numbers;
 mod conformance;
 mod contracts;

@@ -10,4 +10,4 @@ mod layers;
 mod reached;
 mod rooms;
 mod shape;
-mod source;
+pub mod source;

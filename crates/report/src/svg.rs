@@ -127,6 +127,14 @@ pub(super) fn names<'a>(chart: &'a Chart, series: &[Series]) -> Vec<&'a str> {
     names
 }
 
+/// Ends a picture of rows: the axis under its plot, with its title.
+fn close_rows(canvas: &mut Canvas, sheet: &Sheet<'_>, axis: &axis::Axis, (bottom, ends): (f64, [f64; 2]), title: &str) {
+    open_foot(canvas, sheet, bottom);
+    ticks(canvas, axis, bottom, ends);
+    foot(canvas, bottom, ends, title);
+    canvas.close();
+}
+
 /// Draws a horizontal axis' numbers under a plot that ends at this height.
 fn ticks(canvas: &mut Canvas, axis: &axis::Axis, bottom: f64, ends: [f64; 2]) {
     let letters = Letters::of(12.0, Anchor::Centre, FAINT);

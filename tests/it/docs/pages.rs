@@ -1,5 +1,8 @@
 //! Markdown pages as the tests of the documentation read them: prose, headings, links, blocks.
 
+pub use super::super::tidy::source::root;
+
+use super::super::tidy::source::find;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,27 +19,12 @@ pub struct Block<'a> {
     pub before: &'a str,
 }
 
-pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn find(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            find(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            found.push(path);
-        }
-    }
-}
-
 /// All pages of the repository, but those that tests write.
 pub fn all() -> Vec<Page> {
     let mut found: Vec<PathBuf> = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     for folder in ["docs", "validation", "benches", "scenarios"] {
-        find(&root().join(folder), &mut found);
+        find(&root().join(folder), "md", &mut found);
     }
     found.push(root().join("fuzz/README.md"));
     found.sort();

@@ -167,12 +167,13 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn find(folder: &Path, found: &mut Vec<PathBuf>) {
+/// The files below a folder whose names end so.
+pub fn find(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            find(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            find(&path, ending, found);
+        } else if path.extension().is_some_and(|extension| extension == ending) {
             found.push(path);
         }
     }
@@ -180,7 +181,7 @@ fn find(folder: &Path, found: &mut Vec<PathBuf>) {
 
 pub fn sources(folders: &[&str]) -> Vec<Source> {
     let mut found = Vec::new();
-    folders.iter().for_each(|folder| find(&root().join(folder), &mut found));
+    folders.iter().for_each(|folder| find(&root().join(folder), "rs", &mut found));
     found.sort();
     assert!(found.len() > 5, "the sources are where they are looked for");
     let name = |path: &Path| path.strip_prefix(root()).unwrap().to_str().unwrap().replace('\\', "/");

@@ -35,6 +35,14 @@ struct Field {
     knowing: Vec<(String, Sample)>,
 }
 
+impl Field {
+    /// Whether it has the candidates of the same question, in another quantity.
+    fn is_of(&self, other: &Self) -> bool {
+        let of = |field: &Self| (field.question, field.point, field.policy.clone(), field.names.clone());
+        of(self) == of(other)
+    }
+}
+
 /// Sections that describe the world rather than what is done in it.
 const WORLD: [&str; 4] = ["population", "task", "regret", "seeds"];
 
@@ -112,9 +120,10 @@ pub fn answers(summary: &Summary) -> Vec<Answer> {
     for (place, aim) in questions.iter().enumerate() {
         // Both quantities of each question: the one that is compared, and the one beside it.
         let beside = beside(summary, aim);
-        let mut besides = beside.iter().flat_map(|aim| fields(summary, aim));
+        let mut besides: Vec<Field> = beside.iter().flat_map(|aim| fields(summary, aim)).collect();
         for field in fields(summary, aim) {
-            let beside = beside.as_ref().zip(besides.next());
+            let same = besides.iter().position(|other| other.is_of(&field));
+            let beside = beside.as_ref().zip(same.map(|index| besides.swap_remove(index)));
             let Some(found) = answer(summary, aim, &field, beside.as_ref()) else { continue };
             let among = beside.filter(|_| place == 0).and_then(|beside| among_equals(summary, &found, beside));
             all.push(found);

@@ -8,7 +8,7 @@ use super::{RunSummary, Summary, show};
 use crate::scenario::points;
 use fedgenie_core::math::statistics::{Estimate, estimate};
 use fedgenie_core::metric::{Metric, Place};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The control that is the model before training.
 pub const INITIAL: &str = "initial";
@@ -51,7 +51,8 @@ impl RunSummary {
 pub(super) fn unbeaten(summary: &Summary) -> Vec<String> {
     let Some(first) = summary.runs.first() else { return Vec::new() };
     let is_main = |metric: &&Metric| metric.main && metric.id.place == Place::Test;
-    let names: Vec<&String> = first.controls.keys().filter(|name| *name != INITIAL).collect();
+    let names: BTreeSet<&String> =
+        summary.controls.iter().flat_map(Controls::keys).filter(|name| *name != INITIAL).collect();
     let points = points::names(&summary.points);
     let mut all = Vec::new();
     for metric in first.measured.iter().filter(is_main) {
@@ -67,13 +68,13 @@ pub(super) fn unbeaten(summary: &Summary) -> Vec<String> {
             let at: Vec<(usize, &Controls)> = summary.controls.iter().enumerate().filter(unbeaten).collect();
             let Some((_, controls)) = at.first() else { continue };
             let places = match at.len() {
-                count if count == points.len() && count == 1 => String::new(),
+                1 if points.len() == 1 => String::new(),
                 count if count == points.len() => " at every point".to_owned(),
                 1 => format!(" at {}", points[at[0].0]),
                 count => format!(" at {count} of {} points, {} first", points.len(), points[at[0].0]),
             };
             all.push(format!(
-                "no policy is ever better than the control {name}{places}: {} {} without a trained model",
+                "on average no policy is better, even at its best, than the control {name}{places}: {} {} without a trained model",
                 metric.id.words(),
                 show(&controls[*name][&id])
             ));

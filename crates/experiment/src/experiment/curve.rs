@@ -34,6 +34,15 @@ pub struct CurvePoint<M = Vec<(MetricId, f64)>> {
     pub clusters: Vec<u32>,
 }
 
+impl<M> CurvePoint<M> {
+    /// The same point with its metrics in another form.
+    pub(super) fn map_metrics<N>(self, map: impl FnOnce(M) -> N) -> CurvePoint<N> {
+        let Self { round, time_s, bytes, regret, metrics, unique_clients, jain, selections, clusters } = self;
+        let metrics = map(metrics);
+        CurvePoint { round, time_s, bytes, regret, metrics, unique_clients, jain, selections, clusters }
+    }
+}
+
 /// The kept rounds: at most [`Curve::MOST`] evenly spaced ones, as many evaluated ones, about
 /// [`Curve::PER_DECADE`] per power of ten for logarithmic axes and fits, and always the last.
 #[derive(Clone, Debug, Default, Stateful)]

@@ -95,9 +95,7 @@ impl RunFile {
         let point = |point: CurvePoint<Map<String, Value>>| {
             // JSON has no NaN: the loss of a model that diverged is null.
             let metric = |(name, value): (String, Value)| (names.read(&name), value.as_f64().unwrap_or(f64::NAN));
-            let metrics = point.metrics.into_iter().map(metric).collect();
-            let CurvePoint { round, time_s, bytes, regret, unique_clients, jain, selections, clusters, .. } = point;
-            CurvePoint { round, time_s, bytes, regret, metrics, unique_clients, jain, selections, clusters }
+            point.map_metrics(|metrics| metrics.into_iter().map(metric).collect())
         };
         let curve = points.into_iter().map(point).collect();
         let summary = RunSummary { curve, ..summary };

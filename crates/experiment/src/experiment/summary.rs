@@ -18,7 +18,7 @@ use super::watch::{CONVERGENCE, Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Incomplete, Reached, RunId};
 use crate::scenario::{Point, Sweep};
 use fedgenie_core::math::statistics::Estimate;
-use fedgenie_core::metric::Metric;
+use fedgenie_core::metric::{Metric, MetricId};
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
@@ -26,6 +26,7 @@ use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
 use fedgenie_simulator::run::{Run, RunError};
 use read::{asked, read_at_bytes, read_controls};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Bytes moved.
@@ -176,7 +177,7 @@ pub struct RunSummary {
 pub struct RunWithCurve<'a> {
     #[serde(flatten)]
     summary: &'a RunSummary,
-    curve: Vec<serde_json::Value>,
+    curve: Vec<CurvePoint<Map<String, Value>>>,
     measured: &'a [Metric],
     metrics: &'a RunMetrics,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -259,21 +260,12 @@ impl RunSummary {
 
     /// The summary with the run's course.
     pub fn with_curve(&self) -> RunWithCurve<'_> {
-        let point = |point: &CurvePoint| {
-            let metrics: serde_json::Map<String, serde_json::Value> =
-                point.metrics.iter().map(|(name, value)| (name.to_string(), serde_json::json!(value))).collect();
-            let mut written = serde_json::json!({
-                "round": point.round, "time_s": point.time_s, "bytes": point.bytes, "regret": point.regret, "metrics": metrics,
-                "unique_clients": point.unique_clients, "jain": point.jain, "selections": point.selections
-            });
-            if !point.clusters.is_empty() {
-                written["clusters"] = serde_json::json!(point.clusters);
-            }
-            written
+        let named = |metrics: Vec<(MetricId, f64)>| -> Map<String, Value> {
+            metrics.into_iter().map(|(name, value)| (name.to_string(), value.into())).collect()
         };
         RunWithCurve {
             summary: self,
-            curve: self.curve.iter().map(point).collect(),
+            curve: self.curve.iter().map(|point| point.clone().map_metrics(named)).collect(),
             measured: &self.measured,
             metrics: &self.metrics,
             bound: self.bound,

@@ -6,7 +6,7 @@ use crate::courses::{self, Between, Over, lines, lines_of};
 use crate::model::{Axis, Choice, Figure, Line, LineKind};
 use crate::study::{Study, linear, rounded};
 use fedgenie_core::math::float::power;
-use fedgenie_experiment::experiment::RunSummary;
+use fedgenie_experiment::experiment::{Asked, RunSummary};
 
 /// The name of the figures on how evenly clients were selected.
 pub(super) const EVENNESS: &str = "evenness";
@@ -57,10 +57,13 @@ pub(super) fn participation(study: &Study<'_>) -> Vec<Figure> {
 }
 
 /// The mean number of clients that a uniformly random choice of each round's cohort has selected at least once; `None`
-/// unless all policies of all runs select a whole cohort of the same size, from the same number of clients.
+/// unless all policies of all runs select a whole cohort of the same size once a round, from the same number of
+/// clients.
 fn of_random_cohorts(study: &Study<'_>) -> Option<Line> {
     let mut sizes = study.arms.iter().flat_map(|arm| arm.all_runs()).map(|run| {
-        let asked = run.asked.filter(|asked| asked.asked == asked.cohort)?;
+        // One choice a round among all clients: edge servers and asynchronous rounds choose otherwise.
+        let is_whole = |asked: &Asked| asked.asked == asked.cohort && asked.selections == u64::from(run.rounds);
+        let asked = run.asked.filter(is_whole)?;
         Some((asked.cohort, run.clients as f64))
     });
     let (cohort, clients) = sizes.next()??;

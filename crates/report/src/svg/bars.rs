@@ -5,7 +5,7 @@ use super::axis::Axis;
 use super::canvas::Canvas;
 use super::parts::{PARTS, part};
 use super::pen::{Anchor, FAINT, INK, Letters, Pen};
-use super::{HEADING, Sheet, cut, foot, grid, key, label_room, letters_in, open_foot, ticks, ticks_in, words};
+use super::{HEADING, Sheet, close_rows, cut, grid, key, label_room, letters_in, ticks_in, words};
 use crate::numbers;
 
 const ROW: f64 = 32.0;
@@ -63,9 +63,6 @@ pub(super) fn draw(
         canvas.close_moved();
     }
     canvas.close();
-    open_foot(&mut canvas, sheet, bottom);
-    ticks(&mut canvas, &axis, bottom, ends);
-    foot(&mut canvas, bottom, ends, &words(value));
-    canvas.close();
+    close_rows(&mut canvas, sheet, &axis, (bottom, ends), &words(value));
     Some(canvas)
 }

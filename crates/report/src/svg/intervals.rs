@@ -5,7 +5,7 @@ use super::axis::{Axis, bounds, with_margin};
 use super::canvas::Canvas;
 use super::key::style;
 use super::pen::{Anchor, FAINT, INK, Letters, PAPER, Pen};
-use super::{HEADING, Sheet, cut, foot, grid, label_room, letters_in, open_foot, ticks, ticks_in, words};
+use super::{HEADING, Sheet, close_rows, cut, grid, label_room, letters_in, ticks_in, words};
 
 pub(super) fn draw(sheet: &Sheet<'_>, value: &model::Axis, rows: &[(String, String, Interval)]) -> Option<Canvas> {
     let ends_of = |found: &Interval| found.ci95.map_or([found.value; 2], |[low, high]| [low.min(found.value), high]);
@@ -51,9 +51,6 @@ pub(super) fn draw(sheet: &Sheet<'_>, value: &model::Axis, rows: &[(String, Stri
         canvas.close_moved();
     }
     canvas.close();
-    open_foot(&mut canvas, sheet, bottom);
-    ticks(&mut canvas, &axis, bottom, ends);
-    foot(&mut canvas, bottom, ends, &words(value));
-    canvas.close();
+    close_rows(&mut canvas, sheet, &axis, (bottom, ends), &words(value));
     Some(canvas)
 }

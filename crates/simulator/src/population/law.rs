@@ -308,6 +308,10 @@ impl<Q: SchemaNames> JsonSchema for ClientLaw<Q> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = LawConfig::<PerClient<Q>>::json_schema(generator);
         without_explanations(&mut schema);
+        // A constant may stand alone.
+        if let Some(Value::Array(laws)) = schema.get_mut("oneOf") {
+            laws.push(serde_json::json!({ "type": ["string", "number"], "pattern": "^[-+.0-9]" }));
+        }
         schema
     }
 }

@@ -124,14 +124,20 @@ impl Words<'_> {
             [] => None,
             [(best, points)] => {
                 let open = ranked.iter().filter(|answer| !answer.equal.is_empty()).count();
-                let open = if open > 0 {
-                    format!("; at {open} of them not told apart from all others")
-                } else {
-                    String::new()
+                let is_few = ranked.iter().any(|answer| answer.value.is_some_and(|value| value.n < INTERVAL_SEEDS));
+                let doubt = match open {
+                    _ if is_few => {
+                        format!("; fewer than {INTERVAL_SEEDS} seeds are too few to tell it from the others")
+                    }
+                    0 => String::new(),
+                    open => format!("; at {open} of them not told apart from all others"),
                 };
-                let all = if unranked.is_empty() { "all " } else { "" };
-                let count = points.len();
-                Some(format!("{} {predicate} at {all}{count} points{open}{unranked}.", self.name(best)))
+                let count = match points.len() {
+                    1 => "1 point".to_owned(),
+                    count if unranked.is_empty() => format!("all {count} points"),
+                    count => format!("{count} points"),
+                };
+                Some(format!("{} {predicate} at {count}{doubt}{unranked}.", self.name(best)))
             }
             several => {
                 let one = |(best, points): &(&Name, Vec<&str>)| {
@@ -161,7 +167,7 @@ impl Words<'_> {
         parts.extend(self.others(answer, value));
         parts.extend(self.partial(answer));
         let of_knowing = |(name, value): &(String, Option<Estimate>)| {
-            let value = value.as_ref().map_or_else(|| "0".to_owned(), |value| shown(answer, value));
+            let value = value.as_ref().map_or_else(|| "no value".to_owned(), |value| shown(answer, value));
             format!("{name}, which sees the truth, has {value}")
         };
         parts.extend(answer.sees_truth.iter().map(of_knowing));

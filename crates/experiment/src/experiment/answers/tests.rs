@@ -221,6 +221,63 @@ fn policies_are_asked_for_in_each_world() {
     assert_eq!(summary.answers[4].edge, None);
 }
 
+/// Told apart in both orders it depends; where one order is not told apart, it may depend; with one seed nobody
+/// knows.
+#[test]
+fn the_order_turns_only_where_it_is_told_apart() {
+    let at = |time: f64| [Some(time), Some(time + 1.0), Some(time + 2.0)];
+    let first = |of: &Summary| told(of).first[0].clone();
+    let of = |b: [Option<f64>; 3]| {
+        let world = |point, a: [Option<f64>; 3], b: [Option<f64>; 3]| {
+            [runs("a", point, &a, (99.0, "rounds")), runs("b", point, &b, (99.0, "rounds"))].concat()
+        };
+        let path = "population.latency.compute.exponential.mean";
+        let all = [world(0, at(10.0), at(20.0)), world(1, at(30.0), b)].concat();
+        summary_of(&[(path, "1 s"), (path, "2 s")], None, all)
+    };
+    let turned = first(&of(at(15.0)));
+    assert!(turned.contains(" depends on the point: a at mean = 1 s; b at mean = 2 s."), "{turned}");
+    let open = first(&of([Some(20.0), Some(31.0), Some(40.0)]));
+    assert!(open.contains(" may depend on the point: ") && open.contains("; no two policies are told apart"), "{open}");
+    let path = "population.latency.compute.exponential.mean";
+    let one = |arm, point, time| runs(arm, point, &[Some(time)], (99.0, "rounds"));
+    let all = [one("a", 0, 1.0), one("b", 0, 2.0), one("a", 1, 1.0), one("b", 1, 3.0)].concat();
+    let few = first(&summary_of(&[(path, "1 s"), (path, "2 s")], None, all));
+    let expected =
+        "a is fastest to test_loss <= 0.3 at all 2 points; fewer than 3 seeds are too few to tell it from the others.";
+    assert_eq!(few, expected);
+}
+
+/// Majority 0.5 against a policy whose best is 0.4 in the first world and 0.6 in the second; runs that disagree have no
+/// control.
+#[test]
+fn controls_that_no_policy_beats_are_warned_of_where_it_is_so() {
+    let of = |seed: u64, point: usize, best: f64, majority: f64| {
+        let mut run = run(("a", seed, point), (9.0, 1, "rounds"), Some((1.0, 1)));
+        run.measured = serde_json::from_value(
+            json!([{ "name": "test_accuracy", "better": "higher", "range": [0.0, 1.0], "place": "test", "main": true }]),
+        )
+        .unwrap();
+        run.best = [("test_accuracy".to_owned(), best)].into();
+        for (name, value) in [("majority", majority), ("initial", 0.9)] {
+            run.controls.insert(name.to_owned(), [("test_accuracy".to_owned(), value)].into());
+        }
+        run
+    };
+    let path = "population.clients";
+    let all = vec![of(1, 0, 0.4, 0.4), of(2, 0, 0.4, 0.6), of(1, 1, 0.6, 0.5), of(2, 1, 0.6, 0.5)];
+    let summary = summary_of(&[(path, "1"), (path, "2")], None, all.clone());
+    let majority = summary.controls[0]["majority"]["test_accuracy"];
+    assert_eq!((majority.mean, majority.n), (0.5, 2));
+    let expected = "on average no policy is better, even at its best, than the control majority at clients = 1: test \
+                    accuracy 0.5000 without a trained model";
+    assert_eq!(super::super::warnings(&summary), [expected]);
+    let mut other = of(1, 0, 0.4, 0.7);
+    other.arm = "b".to_owned();
+    let summary = summary_of(&[(path, "1"), (path, "2")], None, [all, vec![other]].concat());
+    assert!(!summary.controls[0].contains_key("majority") && summary.controls[0].contains_key("initial"));
+}
+
 #[test]
 fn answers_are_written_as_they_are_told() {
     let at = |time: f64| [Some(time), Some(time + 1.0), Some(time + 2.0)];
@@ -287,6 +344,9 @@ fn among_equals_the_better_in_another_quantity_is_told() {
         ("virtual_time_s", &label("fast"), Some("final.test_accuracy"))
     );
     assert_eq!(second.others[0].ratio, Some(3.0));
+    // Beside the accuracy stands the time: 300 − 900 s.
+    let beside = first.others[0].beside.as_ref().unwrap();
+    assert_eq!((beside.by.as_str(), beside.found.mean), ("virtual_time_s", -600.0));
     assert!(
         told(&summary).all()[1]
             .starts_with("Of these, fast is fastest: 300 s, 3 seeds; slow takes 600 s longer (3.0 times as long)."),
