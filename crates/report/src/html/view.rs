@@ -38,6 +38,8 @@ pub(super) struct Page<'a> {
     verdicts: Vec<VerdictGroup<'a>>,
     /// The table for the first screen: the brief one, or all results where there is none.
     brief: &'a Table,
+    /// Whether that table has rows of controls.
+    has_controls: bool,
     /// All results, where the table for the first screen has not all of them.
     results: Option<&'a Table>,
     /// The figures that are drawn, alternatives together; those of decisions are only below `why`.
@@ -100,6 +102,7 @@ pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) 
     let of_why: BTreeSet<usize> = report.why.iter().flat_map(|why| why.figures.iter().copied()).collect();
     let (plain, families) =
         (plain(shown, |index| !of_why.contains(&index)), families(report, shown, |index| !of_why.contains(&index)));
+    let brief = if report.brief.rows.is_empty() { &report.results } else { &report.brief };
     Page {
         title: &report.title,
         nonce: blake3::hash(&all).to_hex()[..32].to_owned(),
@@ -116,7 +119,8 @@ pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) 
         overviews: overviews(report),
         has_points: report.verdicts.iter().any(|verdict| verdict.point == OF_POINTS),
         verdicts: verdict_groups(report),
-        brief: if report.brief.rows.is_empty() { &report.results } else { &report.brief },
+        brief,
+        has_controls: brief.rows.iter().any(|row| row.first().is_some_and(|label| label.starts_with('('))),
         results: Some(&report.results).filter(|_| !report.brief.rows.is_empty()),
         families,
         plain,
