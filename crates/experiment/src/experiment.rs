@@ -55,7 +55,7 @@ pub use folder::{Earlier, ResultFolder, Shard, note_written};
 pub use heavy::{MedianOf, are_heavy, is_time};
 pub use incomplete::{Incomplete, counted, in_words, without_results};
 pub use measured::{ACTIVE_CLUSTERS, Named, REASSIGNMENTS, is_loss};
-pub use summary::{ArmSummary, Comparison, PointComparison, RunSummary, Summary, Traffic};
+pub use summary::{ArmSummary, Comparison, PREFIX_INTERSECTION, PointComparison, RunSummary, Summary, Traffic};
 pub use table::{
     INTERVAL_SEEDS, ROUNDING, is_told_who_was_asked, number, overridden, show, show_rounded, show_until, table,
 };
@@ -282,10 +282,9 @@ impl Experiment {
             Incomplete::new(&labels[run.arm], (run.point, run.seed), reason)
         });
         let incomplete = incomplete.collect();
-        let (reference, aim) = (sections.report.reference.as_deref(), sections.report.aim.as_deref());
         Summary {
             incomplete,
-            ..Summary::new(named, (&points, sweep), (&labels, reference, aim), runs, answers::answers)
+            ..Summary::new(named, (&points, sweep), (&labels, sections.report.clone()), runs, answers::answers)
         }
     }
 

@@ -3,7 +3,8 @@
 use super::controls::controls;
 use super::figures::{figures, lead, points as of_points};
 use super::folders::notes;
-use super::lacking::{NO_RUN, add_rows, add_to_overview, lacking};
+use super::headline::brief::brief;
+use super::lacking::{add_rows, add_to_overview, lacking};
 use super::model::{CHANGED, Experiment, Figure, Report, Series, Table, Why};
 use super::settings::add_differing;
 use super::source::Results;
@@ -363,36 +364,6 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
 /// A mean, or the number of runs that reach a target.
 fn cell(key: &str, found: &Estimate) -> String {
     counted(key, found).unwrap_or_else(|| show(found))
-}
-
-/// The most rows and quantities of the brief table.
-const BRIEF: [usize; 2] = [12, 5];
-
-/// The main results, if they are few.
-fn brief(study: &Study<'_>) -> Option<Table> {
-    let [most_rows, most_quantities] = BRIEF;
-    let mut quantities = study.quantities_by_question();
-    quantities.retain(|quantity| quantity.is_main);
-    quantities.truncate(most_quantities);
-    let (rows, lacking, controls) = (study.combinations(), lacking(study), controls(study));
-    if rows.len() + lacking.len() > most_rows || quantities.is_empty() {
-        return None;
-    }
-    let row = |(arm, point): (usize, usize)| {
-        let cells = quantities.iter().map(|quantity| result(study, (arm, point), quantity).unwrap_or_default());
-        std::iter::once(study.words(arm, point)).chain(cells).collect()
-    };
-    let columns = quantities.iter().map(|quantity| title(study, quantity));
-    let mut table = Table {
-        columns: std::iter::once("policy".to_owned()).chain(columns).collect(),
-        rows: rows.into_iter().map(row).collect(),
-    };
-    for control in controls.iter().take(most_rows.saturating_sub(table.rows.len())) {
-        let cells = quantities.iter().map(|quantity| control.value(quantity).map_or_else(String::new, show));
-        table.rows.push(std::iter::once(control.label.clone()).chain(cells).collect());
-    }
-    add_rows(&lacking, &mut table, |_| NO_RUN.to_owned());
-    Some(table)
 }
 
 /// The heading of a quantity's column.

@@ -13,9 +13,10 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Its value of a quantity, if that is a metric at the end of a run.
+    /// Its value of a quantity, if that is a metric at the end of a run, at its best or at convergence.
     pub fn value(&self, quantity: &Quantity) -> Option<&Estimate> {
-        self.metrics.get(quantity.key.strip_prefix("final.")?)
+        let (what, metric) = quantity.key.split_once('.')?;
+        self.metrics.get(metric).filter(|_| ["final", "best", "converged"].contains(&what))
     }
 
     /// Its seeds.

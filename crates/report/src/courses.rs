@@ -10,6 +10,7 @@ use super::study::{Study, rounded, rounded_x};
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::estimate;
 use fedgenie_experiment::experiment::{CurvePoint, RunSummary};
+pub(super) use fedgenie_experiment::scenario::report::Over;
 
 /// The most points of a mean and its interval.
 const STEPS: usize = 160;
@@ -34,21 +35,12 @@ pub(super) enum Between {
     Steps,
 }
 
-/// The horizontal axes of lines.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
-    Rounds,
-    Time,
-    Traffic,
-}
-
-impl Over {
-    pub fn x(self, point: &CurvePoint) -> f64 {
-        match self {
-            Self::Rounds => f64::from(point.round),
-            Self::Time => point.time_s,
-            Self::Traffic => point.bytes as f64,
-        }
+/// Where a round is on a horizontal axis.
+fn x_of(over: Over, point: &CurvePoint) -> f64 {
+    match over {
+        Over::Rounds => f64::from(point.round),
+        Over::Time => point.time_s,
+        Over::Traffic => point.bytes as f64,
     }
 }
 
@@ -60,7 +52,7 @@ pub(super) fn lines(
     value: impl Fn(&CurvePoint) -> Option<f64>,
 ) -> Vec<Line> {
     let course = |run: &RunSummary| -> Course {
-        let points = run.curve.iter().filter_map(|point| Some((over.x(point), value(point)?)));
+        let points = run.curve.iter().filter_map(|point| Some((x_of(over, point), value(point)?)));
         points.filter(|point| point.1.is_finite()).collect()
     };
     let of_arm = |arm: &super::study::Arm<'_>| {

@@ -8,6 +8,7 @@ mod examples;
 mod participation;
 pub(super) mod points;
 mod rounds;
+mod servers;
 mod swept;
 mod totals;
 
@@ -32,6 +33,7 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
         figures.extend(course::metrics(study));
         figures.extend(arrived::arrived(study));
         figures.extend(course::regrets(study));
+        figures.extend(servers::map(study));
         figures.extend(clusters::map(study));
         figures.extend(rounds::selections(study, warnings));
         figures.extend(rounds::durations(study));
@@ -56,7 +58,11 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
 /// The figure that shows the experiment's main question.
 pub(super) fn lead<'a>(study: &Study<'_>, figures: &'a [Figure]) -> Option<&'a Figure> {
     let aim = study.questions().into_iter().next()?;
-    let aimed_at = study.targets().into_iter().find(|reached| aim.key == format!("time_to.{}", reached.name()));
+    let is_of = |reached: &&Reached| {
+        let target = aim.key.strip_prefix("time_to.").or_else(|| aim.key.strip_prefix("bytes_to."));
+        target.is_some_and(|target| target == reached.name())
+    };
+    let aimed_at = study.targets().into_iter().find(is_of);
     let quantity = study.quantities().into_iter().find(|quantity| quantity.key == aim.key);
     let shows = |figure: &&Figure| {
         let Some(choice) = &figure.choice else { return false };
@@ -66,7 +72,7 @@ pub(super) fn lead<'a>(study: &Study<'_>, figures: &'a [Figure]) -> Option<&'a F
             return choice.of == "quantities" && is_its;
         }
         match aim.key.split_once('.') {
-            Some(("final", metric)) => choice.of == metric,
+            Some(("final" | "best", metric)) => choice.of == metric,
             Some(("regret", meter)) => choice.of == "regret" && value("regret") == Some(meter),
             _ => aimed_at.is_some_and(|reached| choice.of == reached.target.metric),
         }

@@ -9,25 +9,24 @@
 //! seeds is not told from 0 (E. C. Fieller, Journal of the Royal Statistical Society B 16, 1954): it excludes 1 where
 //! the two are told apart.
 
+pub(super) mod brief;
+mod ratio;
 mod shown;
 
 use super::build::{blocks, labels, prefixes};
 use super::controls::controls;
 use super::export::column_name;
-use super::folders::Pairing;
 use super::model::Table;
 use super::source::Results;
 use super::study::{Quantity, Study, counted};
 use super::tables::{TableFormat, in_latex};
-use fedgenie_core::math::statistics::survival::Arrival;
-use fedgenie_core::math::statistics::{Estimate, estimate};
 use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::INTERVAL_SEEDS;
 use fedgenie_experiment::experiment::compared::{is_told_apart, rank};
 use fedgenie_experiment::experiment::sample::Sample;
-use fedgenie_experiment::experiment::until::is_until;
-use fedgenie_experiment::experiment::{INTERVAL_SEEDS, RunSummary};
 use fedgenie_experiment::scenario::names::unknown_name;
+use ratio::ratio;
 use shown::{Shown, scale_of};
 use std::collections::BTreeSet;
 
@@ -38,9 +37,9 @@ const MOST_COLUMNS: usize = 5;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadlineWishes<'a> {
     /// The columns: keys of `values` in `summary.json`, headings of the table of results, or names of exported columns;
-    /// the main quantities if empty.
+    /// if empty, those that the first scenario asks for, or else the main quantities.
     pub columns: &'a [String],
-    /// The policy to whose values ratios are added.
+    /// The policy to whose values ratios are added; without it, the one that the first scenario asks for.
     pub ratio_to: Option<&'a str>,
     /// Significant digits of all numbers.
     pub digits: Option<usize>,
@@ -49,6 +48,8 @@ pub struct HeadlineWishes<'a> {
 /// A headline table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Headline {
+    /// The heading of the first column.
+    subject: String,
     /// Headings of the columns after the first.
     headings: Vec<String>,
     /// Each with its label.
@@ -81,15 +82,34 @@ pub fn headline(results: &[Results], wishes: HeadlineWishes<'_>) -> Result<Headl
             return Err(Error::Usage(format!("--ratio-to: {}", unknown_name("policy", policy, &known))));
         }
     }
-    let columns = columns(&studies, wishes)?;
-    let scales: Vec<(f64, String)> = columns.iter().map(|column| scale(&studies, column)).collect();
-    let heading = |(column, (_, unit)): (&Column, &(f64, String))| match column.is_ratio {
-        true => format!("ratio to {}", wishes.ratio_to.unwrap_or_default()),
-        false if unit.is_empty() => column.quantity.words.clone(),
-        false => format!("{} [{unit}]", column.quantity.words),
+    of_studies(&studies, wishes)
+}
+
+/// The headline table of the studies of some results.
+///
+/// # Errors
+/// If a column is unknown that the scenario does not ask for.
+pub(super) fn of_studies(studies: &[Study<'_>], wishes: HeadlineWishes<'_>) -> Result<Headline, Error> {
+    let report = studies.first().and_then(|study| study.arms.first()).map(|arm| &studies[0].results[arm.folder]);
+    let own = report.and_then(|results| results.summary.report.ratio_to.as_deref());
+    let wishes = HeadlineWishes { ratio_to: wishes.ratio_to.or(own), ..wishes };
+    let columns = columns(studies, wishes)?;
+    let scales: Vec<(f64, String)> = columns.iter().map(|column| scale(studies, column)).collect();
+    let is_median = |quantity: &Quantity| {
+        let any = |study: &Study<'_>| (0..study.points.len()).any(|point| study.is_median(point, &quantity.key));
+        studies.iter().any(any)
     };
-    let mut found = Headline { headings: columns.iter().zip(&scales).map(heading).collect(), ..Headline::default() };
-    for study in &studies {
+    let heading = |(column, (_, unit)): (&Column, &(f64, String))| {
+        let median = if is_median(&column.quantity) { "median " } else { "" };
+        match column.is_ratio {
+            true => format!("ratio to {}", wishes.ratio_to.unwrap_or_default()),
+            false if unit.is_empty() => format!("{median}{}", column.quantity.words),
+            false => format!("{median}{} [{unit}]", column.quantity.words),
+        }
+    };
+    let headings = columns.iter().zip(&scales).map(heading).collect();
+    let mut found = Headline { subject: subject(studies), headings, ..Headline::default() };
+    for study in studies {
         let best: Vec<Places> = columns.iter().map(|column| best(study, column)).collect();
         for (arm, point) in study.combinations() {
             let cell = |((column, best), (factor, _)): ((&Column, &Places), &(f64, String))| {
@@ -109,8 +129,18 @@ pub fn headline(results: &[Results], wishes: HeadlineWishes<'_>) -> Result<Headl
             }
         }
     }
-    found.notes = notes(&studies, &columns, &found, wishes);
+    found.notes = notes(studies, &columns, &found, wishes);
     Ok(found)
+}
+
+/// The heading of rows: the policy, or what was swept where there is one policy.
+fn subject(studies: &[Study<'_>]) -> String {
+    let swept = |study: &Study<'_>| Some(study.axis_titles()).filter(|_| study.arms.len() == 1 && study.is_sweep());
+    let mut titles = studies.iter().map(swept);
+    let first = titles.next().flatten();
+    first
+        .filter(|first| titles.all(|other| other.as_ref() == Some(first)))
+        .map_or_else(|| "policy".to_owned(), |titles| titles.join(", "))
 }
 
 /// A row's label.
@@ -118,7 +148,7 @@ fn label(study: &Study<'_>, arm: usize, point: usize) -> String {
     if study.arms.len() == 1 && study.is_sweep() { study.bare_words(point) } else { study.words(arm, point) }
 }
 
-/// The columns that are asked for, or the main ones.
+/// The columns that are asked for, or the scenario's, or the main ones.
 fn columns(studies: &[Study<'_>], wishes: HeadlineWishes<'_>) -> Result<Vec<Column>, Error> {
     let mut known: Vec<Quantity> = Vec::new();
     for quantity in studies.iter().flat_map(Study::quantities_by_question) {
@@ -130,14 +160,20 @@ fn columns(studies: &[Study<'_>], wishes: HeadlineWishes<'_>) -> Result<Vec<Colu
     // Times say how many runs arrive.
     chosen.retain(|quantity| quantity.is_main && quantity.better.is_some() && !quantity.key.starts_with("reached."));
     chosen.truncate(MOST_COLUMNS);
-    if !wishes.columns.is_empty() {
-        let arms = studies.iter().flat_map(|study| study.results.iter().flat_map(|results| &results.summary.arms));
-        for key in arms.flat_map(|arm| arm.values.keys()).collect::<BTreeSet<_>>() {
-            if known.iter().all(|quantity| quantity.key != *key) {
-                known.push(plain(key));
-            }
+    let arms = studies.iter().flat_map(|study| study.results.iter().flat_map(|results| &results.summary.arms));
+    for key in arms.flat_map(|arm| arm.values.keys().chain(arm.until.keys())).collect::<BTreeSet<_>>() {
+        if known.iter().all(|quantity| quantity.key != *key) {
+            known.push(plain(key, studies));
         }
+    }
+    let first = studies.first().and_then(|study| Some(&study.results[study.arms.first()?.folder]));
+    let of_scenario = first.map_or(&[][..], |results| &results.summary.report.columns);
+    if !wishes.columns.is_empty() {
         chosen = wishes.columns.iter().map(|name| asked(&known, name)).collect::<Result<_, _>>()?;
+    } else if !of_scenario.is_empty() {
+        // A warning names the unknown ones.
+        let of_key = |key: &String| known.iter().find(|quantity| quantity.key == *key).cloned();
+        chosen = of_scenario.iter().filter_map(of_key).collect();
     }
     let of = |quantity: Quantity| {
         let has_ratio = wishes.ratio_to.is_some() && !quantity.key.starts_with("reached.");
@@ -147,11 +183,25 @@ fn columns(studies: &[Study<'_>], wishes: HeadlineWishes<'_>) -> Result<Vec<Colu
     Ok(chosen.into_iter().flat_map(of).collect())
 }
 
-/// A number of runs by its key alone, without a direction.
-fn plain(key: &str) -> Quantity {
-    let units = [("_s", "s"), ("_bytes", "B")];
-    let unit = units.into_iter().find(|(ending, _)| key.ends_with(ending)).map(|(_, unit)| unit);
-    Quantity { key: key.to_owned(), words: key.replace('_', " "), unit, better: None, is_main: false }
+/// A number of runs by its key alone; of metrics it is known which values are better.
+fn plain(key: &str, studies: &[Study<'_>]) -> Quantity {
+    if let Some((what @ ("final" | "best" | "converged"), name)) = key.split_once('.') {
+        let declared = studies.iter().flat_map(Study::measured).find(|metric| metric.id.to_string() == name);
+        let words = declared.as_ref().map_or_else(|| name.replace('_', " "), |metric| metric.id.words());
+        let words = if what == "converged" { format!("{words} at convergence") } else { format!("{what} {words}") };
+        let better = declared.map(|metric| metric.better);
+        return Quantity { key: key.to_owned(), words, unit: None, better, is_main: false };
+    }
+    let with_unit = |ending: &str, unit| Some((key.strip_suffix(ending)?, Some(unit)));
+    let (name, unit) = with_unit("_s", "s").or_else(|| with_unit("_bytes", "B")).unwrap_or((key, None));
+    let words = match name {
+        "compute" => "computing".to_owned(),
+        "probe_compute" => "computing for probes".to_owned(),
+        "down" => "download".to_owned(),
+        "up" => "upload".to_owned(),
+        name => name.replace("_to.", " to ").replace(['_', '.'], " "),
+    };
+    Quantity { key: key.to_owned(), words, unit, better: None, is_main: false }
 }
 
 /// The quantity of a name.
@@ -196,71 +246,6 @@ fn cell(study: &Study<'_>, (arm, point): (usize, usize), column: &Column, wishes
     }
     let part = part.or_else(|| (found.n < runs).then_some((found.n, runs)));
     Shown::of(found).among(part)
-}
-
-/// The ratio of a policy's value to another's at the same point of the same folder.
-fn ratio(study: &Study<'_>, (arm, point): (usize, usize), key: &str, to: &str) -> Option<Estimate> {
-    let of_folder = |other: &usize| study.arms[*other].folder == study.arms[arm].folder;
-    let is_called = |other: &usize| study.arms[*other].label == to || study.arms[*other].policy == to;
-    let all = || 0..study.arms.len();
-    let own = all().filter(of_folder).find(is_called);
-    let against = own.or_else(|| all().find(|&other| study.arms[other].label == to))?;
-    let [mine, theirs] = [arm, against].map(|arm| study.estimate(arm, point, key).filter(|found| found.mean > 0.0));
-    let (mine, theirs) = (mine?, theirs?);
-    if against == arm {
-        return Some(Estimate { mean: 1.0, ci95: None, n: mine.n });
-    }
-    let pairs = pairs(study, [arm, against], point, key)?;
-    Some(Estimate { mean: mine.mean / theirs.mean, ci95: limits(&pairs), n: pairs.len() })
-}
-
-/// The values of two policies in common seeds, up to the horizon; none if they have medians or share no draws; `None`
-/// if the two are not fairly watched.
-fn pairs(study: &Study<'_>, arms: [usize; 2], point: usize, key: &str) -> Option<Vec<[Arrival; 2]>> {
-    let [one, other] = arms.map(|arm| study.sample(arm, point, key));
-    let horizon = study.follow_up(point, key).horizon_of(Sample::follow_up([&one, &other]))?;
-    if study.is_median(point, key) || study.pairing(arms, key) != Pairing::Paired {
-        return Some(Vec::new());
-    }
-    let value = |run: &RunSummary| match is_until(key) {
-        true => run.arrival(key),
-        false => run.numbers().get(key).copied().map(Arrival::at),
-    };
-    let [mine, theirs] = arms.map(|arm| &study.arms[arm].runs[point]);
-    let cut = |arrival: Arrival| {
-        let (time, since) = (arrival.time.min(horizon), arrival.since.min(horizon));
-        Arrival { time, since, ..arrival }
-    };
-    let pair = |(seed, run): (&u64, &&RunSummary)| Some([cut(value(run)?), cut(value(theirs.get(seed)?)?)]);
-    Some(mine.iter().filter_map(pair).collect())
-}
-
-/// Fieller's limits of the ratio of means of pairs, from the earliest possible times of one and the latest of the
-/// other; `None` if the other's mean is not told from 0.
-fn limits(pairs: &[[Arrival; 2]]) -> Option<[f64; 2]> {
-    let of = |left: fn(&Arrival) -> f64, right: fn(&Arrival) -> f64| {
-        fieller(&pairs.iter().map(|[one, other]| (left(one), right(other))).collect::<Vec<_>>())
-    };
-    let low = of(|one| one.since, |other| other.time)?[0];
-    let high = of(|one| one.time, |other| other.since)?[1];
-    Some([low, high])
-}
-
-/// The ratios `r` for which the mean of `x − r·y` is not told from 0 by Student's interval.
-fn fieller(pairs: &[(f64, f64)]) -> Option<[f64; 2]> {
-    let of = |pick: fn(&(f64, f64)) -> f64| {
-        let found = estimate(&pairs.iter().map(pick).collect::<Vec<_>>())?;
-        Some((found.mean, found.half_width()?))
-    };
-    // Squares of half widths are variances of means, times a common factor.
-    let ((x, half_x), (y, half_y), (_, half_sum)) =
-        (of(|pair| pair.0)?, of(|pair| pair.1)?, of(|pair| pair.0 + pair.1)?);
-    let (xx, yy) = (half_x * half_x, half_y * half_y);
-    let xy = (half_sum * half_sum - xx - yy) / 2.0;
-    let (a, b) = (y * y - yy, x * y - xy);
-    // b² − a·(x² − xx), without the difference of large numbers: nothing if nothing varies.
-    let root = (x * x * yy - 2.0 * x * y * xy + y * y * xx + xy * xy - xx * yy).max(0.0).sqrt();
-    (a > 0.0).then(|| [(b - root) / a, (b + root) / a])
 }
 
 /// Policies and points to be set in bold: in each world the best, and those not told apart from it, if one other is.
@@ -361,7 +346,7 @@ impl Headline {
             let count = if of.is_some() { 3 } else { 4 };
             parts.into_iter().take(count).map(move |part| format!("{heading}{part}")).collect::<Vec<_>>()
         });
-        let columns: Vec<String> = std::iter::once("policy".to_owned()).chain(headings).collect();
+        let columns: Vec<String> = std::iter::once(self.subject.clone()).chain(headings).collect();
         let row = |(label, cells): &(String, Vec<Shown>)| {
             let cells = cells.iter().zip(&self.headings).flat_map(|(cell, heading)| {
                 let best =
@@ -377,7 +362,7 @@ impl Headline {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let literal = |text: &String| text::markdown::literal(text);
         let heading = |heading: &String| literal(&in_signs(heading));
-        let head = line(std::iter::once("policy".to_owned()).chain(self.headings.iter().map(heading)).collect());
+        let head = line(std::iter::once(&self.subject).chain(&self.headings).map(heading).collect());
         let rule = format!("|---|{}\n", "---:|".repeat(self.headings.len()));
         let row = |(label, cells): &(String, Vec<Shown>)| {
             let cell = |cell: &Shown| match text::markdown::literal(&cell.plain()) {
@@ -391,9 +376,8 @@ impl Headline {
     }
 
     fn latex(&self) -> String {
-        let head: Vec<String> = std::iter::once("policy".to_owned())
-            .chain(self.headings.iter().map(|heading| in_latex(&in_signs(heading))))
-            .collect();
+        let head: Vec<String> =
+            std::iter::once(&self.subject).chain(&self.headings).map(|text| in_latex(&in_signs(text))).collect();
         let row = |(label, cells): &(String, Vec<Shown>)| {
             let cells = cells.iter().map(Shown::latex);
             text::latex::row(&std::iter::once(text::latex::literal(label)).chain(cells).collect::<Vec<_>>())
@@ -413,29 +397,7 @@ impl Headline {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// At each end of the interval, Student's interval of `x − r·y` ends at 0; with the interval of a time that is
-    /// known to its evaluation alone, the interval is wider.
-    #[test]
-    fn a_ratio_has_an_interval_at_whose_ends_the_difference_touches_nothing() {
-        let values = [(2.1, 1.0), (3.8, 2.0), (6.3, 3.0), (5.0, 2.4)];
-        let [low, high] = fieller(&values).unwrap();
-        assert!(low < 17.2 / 8.4 && 17.2 / 8.4 < high);
-        for (ratio, end) in [(low, 0), (high, 1)] {
-            let minus: Vec<f64> = values.iter().map(|(x, y)| x - ratio * y).collect();
-            let ends = estimate(&minus).unwrap().ci95.unwrap();
-            assert!(ends[end].abs() < 1e-12, "{ratio}: {ends:?}");
-        }
-        let same = fieller(&[(20.0, 10.0), (22.0, 11.0), (24.0, 12.0)]).unwrap();
-        assert!(same.iter().all(|end| (end - 2.0).abs() < 1e-6), "{same:?}");
-        assert_eq!(fieller(&[(2.0, 1.0), (4.0, -2.0), (6.0, 0.5)]), None, "the other is not told from 0");
-        assert_eq!(fieller(&[(2.0, 1.0)]), None);
-        let fixed = fieller(&[(5400.0, 5404.0); 3]).unwrap();
-        assert!(fixed[0] == fixed[1] && (fixed[0] - 5400.0 / 5404.0).abs() < 1e-15, "{fixed:?}");
-        let pair = |(x, y): &(f64, f64)| [Arrival { since: x - 0.1, ..Arrival::at(*x) }, Arrival::at(*y)];
-        let wide = limits(&values.iter().map(pair).collect::<Vec<_>>()).unwrap();
-        assert!(wide[0] < low && wide[1] == high, "{wide:?}");
-    }
+    use fedgenie_core::math::statistics::Estimate;
 
     fn table() -> Headline {
         let shown = |mean: f64, half: f64| {
@@ -444,6 +406,7 @@ mod tests {
         let best = shown(1980.4, 219.6).best(true);
         let beyond = Shown::beyond(5400.0).among(Some((2, 3))).scaled(1.0, None);
         Headline {
+            subject: "policy".to_owned(),
             headings: vec!["s to test_loss <= 1 [s]".to_owned(), "ratio to a|b".to_owned()],
             rows: vec![
                 ("a|b".to_owned(), vec![best, shown(1.0, 0.012)]),

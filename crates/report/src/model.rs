@@ -29,8 +29,8 @@ pub struct Report {
     pub overviews: Vec<Overview>,
     /// Results per policy and point: final values with intervals.
     pub results: Table,
-    /// The columns of `results` that matter most, where they are few enough for the first screen; empty otherwise.
-    pub brief: Table,
+    /// The results that matter most, where they are few enough for the first screen; empty otherwise.
+    pub brief: Brief,
     /// The policies, in order, each with its looks in all figures; where decisions are explained, also the candidates
     /// that were not chosen.
     pub series: Vec<Series>,
@@ -134,6 +134,17 @@ pub struct Table {
     pub columns: Vec<String>,
     /// As many cells per row as columns.
     pub rows: Vec<Vec<String>>,
+}
+
+/// The headline table of a page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Brief {
+    /// The table.
+    pub table: Table,
+    /// Which of its cells are of the best, and of what is not told apart from it, as far as others are.
+    pub is_best: Vec<Vec<bool>>,
+    /// What the table does not say by itself.
+    pub notes: Vec<String>,
 }
 
 /// A policy (or another thing that has a line) and its looks.

@@ -4,7 +4,7 @@ use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::answers::answers;
 use fedgenie_experiment::experiment::stored::{Changed, Notice, Reader, RunState, Status, Stored, name_of, of_runs};
 use fedgenie_experiment::experiment::{Experiment, Incomplete, Summary, build, warnings};
-use fedgenie_experiment::scenario::report::check_reference;
+use fedgenie_experiment::scenario::report::{ReportConfig, check_reference};
 use fedgenie_experiment::scenario::{Point, Sweep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -104,11 +104,10 @@ impl Results {
         let scenario_name = text("name").unwrap_or("without a name").to_owned();
         let settings: Vec<BTreeMap<String, String>> =
             points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
-        let asked = |key: &str| table.get("report").and_then(|report| report.get(key)?.as_str());
         let sweep = Sweep::of(&table, &settings);
         let named = (scenario_name.as_str(), text("title"));
-        let summary =
-            Summary::new(named, (&points, sweep), (&manifest.arms, asked("reference"), asked("aim")), runs, answers);
+        let wishes = (&manifest.arms[..], ReportConfig::of(&table));
+        let summary = Summary::new(named, (&points, sweep), wishes, runs, answers);
         let incomplete = states.iter().filter_map(Incomplete::of).collect();
         let mut warnings: Vec<String> = notices.into_iter().map(|Notice { text, .. }| text).collect();
         if summary.runs.iter().any(|run| run.metrics.selections.windows.is_empty()) {
@@ -168,15 +167,13 @@ impl Results {
         let Some(name) = reference else { return Ok(()) };
         let labels: Vec<&str> = self.labels.iter().map(String::as_str).collect();
         check_reference(name, &labels).map_err(|message| Error::Usage(format!("--reference: {message}")))?;
-        let mut report = toml::Table::new();
-        report.insert("reference".to_owned(), name.into());
-        self.table.insert("report".to_owned(), report.into());
+        self.summary.report.reference = Some(name.to_owned());
         Ok(())
     }
 
     /// Index of the policy that the others are compared with.
     pub(super) fn reference(&self) -> usize {
-        let name = self.section("report").and_then(|report| report.get("reference")?.as_str());
+        let name = self.summary.report.reference.as_ref();
         name.and_then(|name| self.labels.iter().position(|label| label == name)).unwrap_or(0)
     }
 

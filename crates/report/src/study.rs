@@ -1,5 +1,6 @@
 //! Policies of one or several experiments with the same points, ready to be compared.
 
+use super::courses::Over;
 use super::folders::Pairing;
 use super::model::{Axis, Interval, Scale};
 use super::source::Results;
@@ -11,7 +12,7 @@ use fedgenie_experiment::experiment::compared::Aim;
 use fedgenie_experiment::experiment::controls::{self, INITIAL};
 use fedgenie_experiment::experiment::sample::Sample;
 use fedgenie_experiment::experiment::{
-    CONVERGENCE, Ended, INTERVAL_SEEDS, Reached, RunSummary, is_loss, is_told_who_was_asked,
+    CONVERGENCE, INTERVAL_SEEDS, Reached, RunSummary, is_loss, is_told_who_was_asked,
 };
 use fedgenie_experiment::scenario::{Sweep, points};
 use std::collections::{BTreeMap, BTreeSet};
@@ -342,8 +343,13 @@ impl<'a> Study<'a> {
 
     /// Whether traffic is limited, or metrics are asked for at an amount of it.
     pub fn limits_traffic(&self) -> bool {
-        let is_limited = |run: &RunSummary| run.ended == Some(Ended::Budget) || !run.at_bytes.is_empty();
+        let is_limited = |run: &RunSummary| run.limits_traffic() || !run.at_bytes.is_empty();
         self.arms.iter().flat_map(Arm::all_runs).any(is_limited)
+    }
+
+    /// The horizontal axis with which pictures of metrics begin, if the first scenario asks for one.
+    pub fn over(&self) -> Option<Over> {
+        self.results[self.arms.first()?.folder].summary.report.over
     }
 
     /// The same quantities, the experiment's main question first.
@@ -397,7 +403,8 @@ impl<'a> Study<'a> {
             let words = format!("virtual time to {name}");
             all.push(Quantity::new(format!("time_to.{name}"), words, Some("s"), Some(Better::Lower)).main());
             let words = format!("traffic to {name}");
-            all.push(Quantity::new(format!("bytes_to.{name}"), words, Some("B"), Some(Better::Lower)));
+            let bytes = Quantity::new(format!("bytes_to.{name}"), words, Some("B"), Some(Better::Lower));
+            all.push(if self.limits_traffic() { bytes.main() } else { bytes });
             let words = format!("share of runs that reach {name}");
             all.push(Quantity::new(format!("reached.{name}"), words, None, Some(Better::Higher)).main());
         }

@@ -1,6 +1,6 @@
 //! Fitted growth of the mean regret, and the bound of Theorem 1.
 
-use super::courses::{Between, Course, Over, value_at};
+use super::courses::{Between, Course, value_at};
 use super::model::{Line, LineKind};
 use super::study::{Arm, Study, rounded, rounded_x};
 use fedgenie_core::math::float;
@@ -45,7 +45,7 @@ pub(super) fn of_mean_regret(study: &Study<'_>) -> Theory {
     let mut theory = Theory::default();
     for arm in &study.arms {
         let course = |run: &RunSummary| -> Course {
-            run.curve.iter().filter_map(|point| Some((Over::Rounds.x(point), point.regret.mean?))).collect()
+            run.curve.iter().filter_map(|point| Some((f64::from(point.round), point.regret.mean?))).collect()
         };
         let courses: Vec<Course> = arm.all_runs().map(course).filter(|course| !course.is_empty()).collect();
         let last = courses.iter().filter_map(|course| course.last()).map(|point| point.0).fold(f64::INFINITY, f64::min);

@@ -136,6 +136,7 @@ pub fn answers(summary: &Summary) -> Vec<Answer> {
 /// The quantity beside another: the time of as many rounds beside a metric, the metric beside a time.
 fn beside(summary: &Summary, aim: &Aim) -> Option<Aim> {
     let is_other = |other: &Aim| match aim.key.split('.').next() {
+        Some("bytes_to") => other.key.starts_with("best."),
         Some("time_to") => other.key.starts_with("final."),
         Some("final") => other.key == "virtual_time_s",
         _ => false,

@@ -16,7 +16,7 @@
 
 use super::sample::Sample;
 use super::until::FollowUp;
-use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, Summary};
+use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, Summary};
 use fedgenie_core::math::statistics::{Estimate, values_needed};
 use fedgenie_core::metric::{Better, Metric, MetricId, Place, Statistic};
 use std::collections::BTreeSet;
@@ -116,7 +116,8 @@ impl Aim {
     }
 
     /// The main quantity of an experiment: the time to the hardest target that is often reached, or else the main
-    /// metric of the task, or else regret.
+    /// metric of the task, or else regret. Where bytes are limited, the bytes to that target, or else the best value of
+    /// that metric: all runs may spend as much.
     pub fn of(summary: &Summary) -> Option<Self> {
         let mut all = Self::all(summary);
         // Regrets in different rewards are not comparable between points.
@@ -151,11 +152,23 @@ impl Aim {
     /// All candidates for the main quantity, the first first.
     pub fn all(summary: &Summary) -> Vec<Self> {
         let Some(first) = summary.runs.first() else { return Vec::new() };
+        let is_main = |metric: &&Metric| metric.main && metric.id.place == Place::Test;
         let lower = |key: String, words: String, unit| Self { key, words, unit, better: Better::Lower };
         let time_to = |name: String| lower(format!("time_to.{name}"), format!("virtual time to {name}"), "s");
-        let mut all: Vec<Self> = first.reached.iter().rev().map(Reached::name).map(time_to).collect();
+        let targets = || first.reached.iter().rev().map(Reached::name);
+        let mut all: Vec<Self> = Vec::new();
+        if summary.runs.iter().any(RunSummary::limits_traffic) {
+            all.extend(targets().map(|name| lower(format!("bytes_to.{name}"), format!("traffic to {name}"), "B")));
+            let best = |metric: &Metric| Self {
+                key: format!("best.{}", metric.id),
+                words: format!("best {}", metric.id.words()),
+                unit: "",
+                better: metric.better,
+            };
+            all.extend(first.measured.iter().filter(|metric| is_main(metric)).map(best));
+        }
+        all.extend(targets().map(time_to));
         all.extend(first.converged.iter().map(|_| time_to(CONVERGENCE.to_owned())));
-        let is_main = |metric: &&Metric| metric.main && metric.id.place == Place::Test;
         // Where no target is reached, its metric says most.
         let is_aimed_at =
             |metric: &&Metric| first.reached.iter().any(|reached| metric.id.is_called(&reached.target.metric));

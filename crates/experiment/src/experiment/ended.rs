@@ -25,6 +25,13 @@ pub enum Ended {
     Budget,
 }
 
+impl Ended {
+    /// Whether bytes were spent, as many as others may spend.
+    pub const fn is_of_bytes(self) -> bool {
+        matches!(self, Self::Traffic | Self::Budget)
+    }
+}
+
 /// Results of evaluated rounds.
 #[derive(Clone, Debug, Default, Stateful)]
 pub struct Evaluated {

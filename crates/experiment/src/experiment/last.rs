@@ -1,28 +1,34 @@
 //! Metrics of edge servers over the last evaluated rounds.
 
-use fedgenie_core::metric::{Measures, MetricId, Place, Statistic};
+use fedgenie_core::metric::{Measure, Measures, MetricId, Place, Statistic};
 use fedgenie_core::state::Stateful;
 use fedgenie_simulator::run::Run;
+use std::collections::BTreeMap;
 
 /// The measures of each edge server in the last evaluated rounds; `None` for a server without data to measure on.
 #[derive(Debug, Stateful)]
 #[state(check = Self::is_sound)]
 pub(super) struct LastRounds {
-    /// How many rounds are kept.
+    /// How many rounds are asked for; the last one is kept in any case.
     #[state(skip = "from the scenario")]
-    most: usize,
+    asked: Option<u32>,
     /// From the earliest on.
     rounds: Vec<Vec<Option<Vec<f64>>>>,
 }
 
 impl LastRounds {
     fn is_sound(&self) -> bool {
-        self.rounds.len() <= self.most
+        self.rounds.len() <= self.most()
     }
 
     /// Before the first round.
-    pub fn new(most: Option<u32>) -> Self {
-        Self { most: most.unwrap_or(0) as usize, rounds: Vec::new() }
+    pub fn new(asked: Option<u32>) -> Self {
+        Self { asked, rounds: Vec::new() }
+    }
+
+    /// How many rounds are kept.
+    fn most(&self) -> usize {
+        self.asked.unwrap_or(1).max(1) as usize
     }
 
     /// Adds a round, if servers were evaluated in it.
@@ -31,27 +37,38 @@ impl LastRounds {
     }
 
     fn take_in(&mut self, measured: &[Option<Vec<f64>>]) {
-        if self.most == 0 || measured.is_empty() {
+        if measured.is_empty() {
             return;
         }
-        if self.rounds.len() == self.most {
+        if self.rounds.len() == self.most() {
             self.rounds.remove(0);
         }
         self.rounds.push(measured.to_vec());
     }
 
-    /// Of each measure, each server's mean over the rounds, then mean, deviation, smallest and largest over servers:
-    /// `server_accuracy_mean_last`, …
-    pub fn summary(&self, measures: &Measures) -> Vec<(MetricId, f64)> {
+    /// Of each measure by its name, each server's mean over the rounds that are asked for, or its value in the last
+    /// evaluated one.
+    pub fn by_server(&self, measures: &Measures) -> BTreeMap<String, Vec<Option<f64>>> {
         let servers = self.rounds.first().map_or(0, Vec::len);
-        let mut found = Vec::new();
-        for (index, measure) in measures.of_data.iter().enumerate().filter(|_| servers > 0) {
+        let of_measure = |(index, measure): (usize, &Measure)| {
             let of_server = |server: usize| {
                 let known = self.rounds.iter().filter_map(|round| Some(round[server].as_ref()?[index]));
                 let values: Vec<f64> = known.collect();
                 (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
             };
-            let means: Vec<f64> = (0..servers).filter_map(of_server).collect();
+            (measure.name.to_owned(), (0..servers).map(of_server).collect())
+        };
+        measures.of_data.iter().enumerate().filter(|_| servers > 0).map(of_measure).collect()
+    }
+
+    /// Of each measure, each server's mean over the rounds that are asked for, then mean, deviation, smallest and
+    /// largest over servers: `server_accuracy_mean_last`, …
+    pub fn summary(&self, measures: &Measures) -> Vec<(MetricId, f64)> {
+        let mut found = Vec::new();
+        let by_server = self.by_server(measures);
+        for measure in measures.of_data.iter().filter(|_| self.asked.is_some_and(|asked| asked > 0)) {
+            let Some(means) = by_server.get(measure.name) else { continue };
+            let means: Vec<f64> = means.iter().copied().flatten().collect();
             let all = Statistic::ALL.into_iter().zip(Statistic::of(&means));
             for (statistic, value) in all.filter(|(statistic, _)| *statistic != Statistic::P10) {
                 found.push((measure.at(Place::Servers).over(Place::Servers, statistic).last(), value));
@@ -64,7 +81,6 @@ impl LastRounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedgenie_core::metric::Measure;
 
     #[test]
     fn servers_are_averaged_over_rounds_and_then_over_each_other() {
@@ -93,6 +109,9 @@ mod tests {
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
         let mut none = LastRounds::new(None);
         none.take_in(&measured([Some([1.0, 0.5]), None, None]));
+        none.take_in(&measured([Some([2.0, 0.75]), None, None]));
         assert!(none.summary(&measures).is_empty());
+        let accuracy = [none.by_server(&measures), last.by_server(&measures)].map(|mut found| found.remove("accuracy"));
+        assert_eq!(accuracy, [[Some(0.75), None, None], [Some(0.625), None, Some(0.25)]].map(|row| Some(row.to_vec())));
     }
 }

@@ -16,6 +16,7 @@ use super::measured::{Named, by_name, cluster_numbers};
 use super::until::{BySeed, Until};
 use super::watch::{CONVERGENCE, Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Incomplete, Reached, RunId};
+use crate::scenario::report::ReportConfig;
 use crate::scenario::{Point, Sweep};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::{Metric, MetricId};
@@ -46,6 +47,9 @@ pub struct DigestPair {
     /// Trained values.
     pub model: String,
 }
+
+/// The last client's share of the nodes of all clients before it, where clients have graphs.
+pub const PREFIX_INTERSECTION: &str = "graph.prefix_intersection";
 
 /// One run's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -132,6 +136,10 @@ pub struct RunSummary {
     /// The accuracy of each server's initial model, where policies ask for the accuracy of its models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_edge_accuracy: Option<Vec<Option<f64>>>,
+    /// Each edge server's metrics under its model in the last evaluated round, or their means over the rounds that
+    /// `last` of `[evaluate]` asks for: by the metric's name, from server 0 on; `None` without data to measure on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<String, Vec<Option<f64>>>,
     /// Sizes of the data, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, u64>,
@@ -225,6 +233,7 @@ impl RunSummary {
             group_selections: run.total_group_selections(),
             partition: run.skew(),
             initial_edge_accuracy: run.initial_edge_accuracy(),
+            servers: BTreeMap::new(),
             data: BTreeMap::new(),
             graph: None,
             controls: BTreeMap::new(),
@@ -272,6 +281,11 @@ impl RunSummary {
         }
     }
 
+    /// Whether bytes are what ended it.
+    pub fn limits_traffic(&self) -> bool {
+        self.ended.is_some_and(Ended::is_of_bytes)
+    }
+
     /// Every number of the run that is compared between policies, by name.
     pub fn numbers(&self) -> BTreeMap<String, f64> {
         let mut numbers = BTreeMap::from([
@@ -309,6 +323,10 @@ impl RunSummary {
         }
         for (bytes, metrics) in &self.at_bytes {
             numbers.extend(metrics.iter().map(|(name, value)| (format!("at_bytes.{bytes}.{name}"), *value)));
+        }
+        let shares = self.graph.as_ref().and_then(|graph| graph["prefix_intersection"].as_array());
+        if let Some(share) = shares.and_then(|shares| shares.last()?.as_f64()) {
+            numbers.insert(PREFIX_INTERSECTION.to_owned(), share);
         }
         for reached in &self.reached {
             let name = reached.name();
@@ -407,20 +425,25 @@ pub struct Summary {
     /// The axes of the sweep, and its reference.
     #[serde(skip)]
     pub sweep: Sweep,
+    /// Wishes about reports.
+    #[serde(skip)]
+    pub report: ReportConfig,
 }
 
 impl Summary {
     /// Summarises runs; `labels` gives the order of policies, which are compared with the one called `reference`, or
-    /// with the first without it, in the quantity `aim`, if one is named. Runs without results are added elsewhere.
+    /// with the first without it, in the quantity `aim`, if `report` names them. Runs without results are added
+    /// elsewhere.
     /// `ask` is [`answers`](super::answers::answers).
     pub fn new(
         (scenario, title): (&str, Option<&str>),
         (points, sweep): (&[Point], Sweep),
-        (labels, reference, aim): (&[String], Option<&str>, Option<&str>),
+        (labels, report): (&[String], ReportConfig),
         runs: Vec<RunSummary>,
         ask: fn(&Self) -> Vec<Answer>,
     ) -> Self {
-        let reference = reference.and_then(|name| labels.iter().find(|label| *label == name)).or(labels.first());
+        let named = report.reference.as_ref().and_then(|name| labels.iter().find(|label| *label == name));
+        let reference = named.or(labels.first());
         let of = |label: &str, point: usize| -> BySeed<'_> {
             let chosen = runs.iter().filter(|run| run.point == point && run.arm == label);
             chosen.map(|run| (run.seed, run)).collect()
@@ -472,8 +495,9 @@ impl Summary {
             (0..points.len()).map(|point| controls::of(runs.iter().filter(|run| run.point == point))).collect();
         let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
         let (scenario, title) = (scenario.to_owned(), title.map(str::to_owned));
-        let (aim, answers, incomplete) = (aim.map(str::to_owned), Vec::new(), Vec::new());
-        let summary = Self { scenario, title, points, aim, answers, runs, incomplete, arms, controls, compared, sweep };
+        let (aim, answers, incomplete) = (report.aim.clone(), Vec::new(), Vec::new());
+        let summary =
+            Self { scenario, title, points, aim, answers, runs, incomplete, arms, controls, compared, sweep, report };
         Self { answers: ask(&summary), ..summary }
     }
 }

@@ -58,6 +58,10 @@ pub fn warnings(summary: &Summary) -> Vec<String> {
         let first = summary.answers.first().map_or_else(|| "nothing".to_owned(), |answer| answer.by.clone());
         all.push(format!("[report] aim = {key:?} is no number of these runs; they are compared by {first}"));
     }
+    let unknown: Vec<&str> = summary.report.columns.iter().filter(|key| !has(key)).map(String::as_str).collect();
+    if !unknown.is_empty() && !summary.arms.is_empty() {
+        all.push(format!("[report] columns: no number of these runs is called {}", unknown.join(", ")));
+    }
     let names = points::names(&summary.points);
     for arm in &summary.arms {
         let at = match summary.points.len() {

@@ -61,6 +61,11 @@ pub fn values(texts: &[String]) -> Vec<String> {
     if distinct.len() < different.len() || names.iter().any(String::is_empty) { texts.to_vec() } else { names }
 }
 
+/// A name for each path: its unique end, in words.
+pub fn titles(paths: &[&String]) -> Vec<String> {
+    paths.iter().map(|path| cut(path, paths).replace(['_', '.'], " ")).collect()
+}
+
 /// A legend of the names: each with the whole setting, for people, where the name alone may not say it; empty where
 /// every value is a plain one or a kind without parameters.
 pub fn legend(points: &[BTreeMap<String, String>]) -> Vec<[String; 2]> {

@@ -1,4 +1,5 @@
-//! `[report]`: the policy that reports compare the others with, and the quantity that counts.
+//! `[report]`: the policy that reports compare the others with, the quantity that counts, and the table and the picture
+//! that a reader sees first.
 
 use super::Arm;
 use super::names::unknown_name;
@@ -19,19 +20,51 @@ pub struct ReportConfig {
     /// metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<String>,
+    /// The columns of the headline table: keys of `values` in `summary.json`, such as `"final.test_accuracy"` or
+    /// `"bytes_to.test_rmse <= 1"`; the main quantities without it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// Label of the policy to whose values ratios are added to the headline table; no ratios without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_to: Option<String>,
+    /// The horizontal axis with which pictures of metrics are shown first: traffic without it if that is limited, else
+    /// virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<Over>,
+}
+
+/// A horizontal axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Over {
+    /// Rounds.
+    Rounds,
+    /// Virtual time.
+    Time,
+    /// Traffic of clients, both ways together.
+    Traffic,
 }
 
 impl ReportConfig {
+    /// The section of a resolved scenario.
+    pub fn of(scenario: &toml::Table) -> Self {
+        scenario.get("report").and_then(|section| section.clone().try_into().ok()).unwrap_or_default()
+    }
+
     /// Whether the section is empty.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the reference is one of the policies.
+    /// Whether the reference and the policy of ratios are policies.
     pub(super) fn check(&self, arms: &[Arm], tree: &Node) -> Result<(), ScenarioError> {
-        let Some(name) = &self.reference else { return Ok(()) };
         let labels: Vec<&str> = arms.iter().map(|arm| arm.label.as_str()).collect();
-        check_reference(name, &labels).map_err(|message| ScenarioError::new(tree, "report.reference", message))
+        let named = [("report.reference", &self.reference), ("report.ratio_to", &self.ratio_to)];
+        let check = |(path, name): (&str, &Option<String>)| match name {
+            Some(name) => check_reference(name, &labels).map_err(|message| ScenarioError::new(tree, path, message)),
+            None => Ok(()),
+        };
+        named.into_iter().try_for_each(check)
     }
 }
 

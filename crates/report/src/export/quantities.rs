@@ -3,7 +3,7 @@
 use super::column::{Column, Kind};
 use super::names::{Names, identifier};
 use fedgenie_core::metric::{Better, Metric, Place};
-use fedgenie_experiment::experiment::{ACTIVE_CLUSTERS, CONVERGENCE, REASSIGNMENTS};
+use fedgenie_experiment::experiment::{ACTIVE_CLUSTERS, CONVERGENCE, PREFIX_INTERSECTION, REASSIGNMENTS};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The metrics of all runs, by name.
@@ -76,6 +76,9 @@ fn about(key: &str, metrics: &Metrics) -> Option<(Kind, &'static str, String)> {
             return told(Number, "updates", "updates that arrived in their round per selection, on average");
         }
         "possible_share" => return told(Number, "", "share of the intended cohort that could be asked"),
+        PREFIX_INTERSECTION => {
+            return told(Number, "", "the last client's share of the nodes of all clients before it");
+        }
         _ => {}
     }
     let (what, of) = key.split_once('.')?;

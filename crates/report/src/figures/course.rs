@@ -5,24 +5,23 @@ use super::super::model::{Axis, Chart, Choice, Figure, Line, LineKind, Mark, Sca
 use super::super::study::{Study, capitalised, id, linear, regret_words};
 use super::super::theory;
 use super::{either, how_means_are_shown, marks, mean_words};
-use fedgenie_core::metric::{MetricId, Place, value_of};
+use fedgenie_core::metric::{Metric, MetricId, Place, Statistic, value_of};
 use fedgenie_experiment::experiment::{ACTIVE_CLUSTERS, CurvePoint, REASSIGNMENTS, number};
 
-impl Over {
-    fn axis(self) -> Axis {
-        match self {
-            Self::Rounds => either(linear("round", None), Scale::Linear),
-            Self::Time => either(linear("virtual time", Some("s")), Scale::Linear),
-            Self::Traffic => either(linear("traffic of clients, both ways", Some("B")), Scale::Linear),
-        }
+/// A horizontal axis.
+fn axis_of(over: Over) -> Axis {
+    match over {
+        Over::Rounds => either(linear("round", None), Scale::Linear),
+        Over::Time => either(linear("virtual time", Some("s")), Scale::Linear),
+        Over::Traffic => either(linear("traffic of clients, both ways", Some("B")), Scale::Linear),
     }
+}
 
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Rounds => "rounds",
-            Self::Time => "virtual time",
-            Self::Traffic => "traffic",
-        }
+const fn words_of(over: Over) -> &'static str {
+    match over {
+        Over::Rounds => "rounds",
+        Over::Time => "virtual time",
+        Over::Traffic => "traffic",
     }
 }
 
@@ -30,12 +29,27 @@ impl Over {
 pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     let declared = study.measured();
-    for metric in study.metrics() {
+    let mut metrics = study.metrics();
+    // As policies are mainly judged; the others are as the task declares them.
+    let is_main = |id: MetricId| {
+        let is_it = |metric: &&Metric| {
+            metric.main && (metric.id == id || metric.id.over(Place::Servers, Statistic::Mean) == id)
+        };
+        declared.iter().any(|metric| is_it(&metric))
+            || study.targets().iter().any(|reached| id.is_called(&reached.target.metric))
+    };
+    metrics.sort_by_key(|&metric| !is_main(metric));
+    for metric in metrics {
         let range = declared.iter().find(|known| known.id == metric).map(|known| known.range);
         let is_share = range == Some((Some(0.0), Some(1.0)));
-        let is_main = declared.iter().any(|known| known.main && known.id == metric);
-        let traffic = (is_main && study.limits_traffic()).then_some((Over::Traffic, "-traffic"));
-        for (over, ending) in traffic.into_iter().chain([(Over::Time, ""), (Over::Rounds, "-rounds")]) {
+        let is_main = is_main(metric);
+        let first = study.over();
+        let has_traffic = is_main && study.limits_traffic() || first == Some(Over::Traffic);
+        let traffic = has_traffic.then_some((Over::Traffic, "-traffic"));
+        let mut all: Vec<(Over, &str)> =
+            traffic.into_iter().chain([(Over::Time, ""), (Over::Rounds, "-rounds")]).collect();
+        all.sort_by_key(|&(over, _)| first.is_some() && first != Some(over));
+        for (over, ending) in all {
             let value = |point: &CurvePoint| value_of(&point.metrics, metric);
             let lines = lines(study, Between::Steps, over, value);
             let words = metric.words();
@@ -52,11 +66,11 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
             }
             figures.extend(figure(Course {
                 id: id(&format!("{metric}{ending}")),
-                title: format!("{} over {}", capitalised(&words), over.words()),
+                title: format!("{} over {}", capitalised(&words), words_of(over)),
                 caption,
                 method,
                 summary: finals(study, &format!("final.{metric}"), "at the end"),
-                choice: Choice::new(&metric.to_string(), [("over", over.words())]),
+                choice: Choice::new(&metric.to_string(), [("over", words_of(over))]),
                 over,
                 y: value_axis(&words, &lines, is_share),
                 lines,
@@ -132,11 +146,11 @@ fn regrets_of(study: &Study<'_>, with_theory: bool) -> Vec<Figure> {
             }
             figures.extend(figure(Course {
                 id: id(&format!("{name}{ending}")),
-                title: format!("{} over {}", capitalised(&regret_words(meter)), over.words()),
+                title: format!("{} over {}", capitalised(&regret_words(meter)), words_of(over)),
                 caption,
                 method,
                 summary,
-                choice: Choice::new("regret", [("regret", meter), ("over", over.words())]),
+                choice: Choice::new("regret", [("regret", meter), ("over", words_of(over))]),
                 over,
                 y: Axis {
                     range: [matches!(meter, "mean" | "counterfactual" | "assignment").then_some(0.0), None],
@@ -203,7 +217,7 @@ pub(super) struct Course {
 
 pub(super) fn figure(course: Course) -> Option<Figure> {
     let Course { id, title, caption, method, summary, choice, over, y, lines, marks } = course;
-    let chart = Chart::Lines { x: over.axis(), y, lines, marks };
+    let chart = Chart::Lines { x: axis_of(over), y, lines, marks };
     let is_empty = matches!(&chart, Chart::Lines { lines, .. } if lines.is_empty());
     (!is_empty).then_some(Figure { id, title, caption, method, summary, choice, chart })
 }

@@ -26,19 +26,27 @@ enum Swept {
     Points,
 }
 
+impl Study<'_> {
+    /// The titles of the axes of the sweep: ends of paths, in words.
+    pub fn axis_titles(&self) -> Vec<String> {
+        let paths: Vec<&String> = self.sweep.axes.iter().flat_map(|axis| &axis.paths).collect();
+        let titles = points::titles(&paths);
+        let title = |path: &String| paths.iter().position(|known| *known == path).map(|index| titles[index].clone());
+        let of = |axis: &Axis| axis.paths.iter().filter_map(title).collect::<Vec<_>>().join(", ");
+        self.sweep.axes.iter().map(of).collect()
+    }
+}
+
 fn swept(study: &Study<'_>) -> Swept {
+    let titles = study.axis_titles();
     match &study.sweep.axes[..] {
-        [Axis { paths, places, numbers: Some((numbers, unit)) }] => {
+        [Axis { places, numbers: Some((numbers, unit)), .. }] => {
             let unit = Some(*unit).filter(|unit| !unit.is_empty());
-            Swept::Numbers(paths.join(", "), unit, places.iter().map(|&place| numbers[place]).collect())
+            Swept::Numbers(titles[0].clone(), unit, places.iter().map(|&place| numbers[place]).collect())
         }
         [one, two] => {
             let positions = one.places.iter().zip(&two.places).map(|(&column, &row)| [column, row]).collect();
-            Swept::Grid(
-                [one, two].map(|axis| axis.paths.join(", ")),
-                [one, two].map(|axis| labels(study, axis)),
-                positions,
-            )
+            Swept::Grid([titles[0].clone(), titles[1].clone()], [one, two].map(|axis| labels(study, axis)), positions)
         }
         _ => Swept::Points,
     }
@@ -61,6 +69,7 @@ fn labels(study: &Study<'_>, axis: &Axis) -> Vec<String> {
 pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figure> {
     let swept = swept(study);
     let mut figures = Vec::new();
+    let paths: Vec<&str> = study.sweep.axes.iter().flat_map(|axis| &axis.paths).map(String::as_str).collect();
     let rewards: Vec<&str> =
         study.points[0].keys().map(String::as_str).filter(|path| path.starts_with("regret.")).collect();
     let rewards = (!rewards.is_empty()).then(|| rewards.join(", "));
@@ -111,7 +120,7 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
             })
         };
         let caption = format!("{} at every point of the sweep. {drawn}", capitalised(&quantity.words));
-        let mut method = format!("{how}{}", study.method(&quantity));
+        let mut method = format!("{how}{} Swept: {}.", study.method(&quantity), paths.join(", "));
         if let Some(paths) = rewards.as_ref().filter(|_| quantity.key.starts_with("regret.")) {
             method.push_str(&format!(
                 " The sweep changes the reward ({paths}), so regrets of different points have different units."
@@ -267,16 +276,16 @@ pub(super) fn selections(study: &Study<'_>) -> Option<Figure> {
     let values: Vec<Vec<String>> = study.points[0].keys().map(of_path).collect();
     let column = |point: usize| values.iter().map(|values| values[point].as_str()).collect::<Vec<_>>().join(", ");
     let columns = (0..study.points.len()).map(column).collect();
-    let paths: Vec<&str> = study.points[0].keys().map(String::as_str).collect();
+    let titles = study.axis_titles();
     Some(Figure {
         id: "selections".to_owned(),
-        title: format!("Selections over {}", paths.join(" and ")),
+        title: format!("Selections over {}", titles.join(" and ")),
         caption: format!("Selections in all rounds of all seeds, at every point of the sweep. {}", ratio_words()),
         method: String::new(),
         summary: Vec::new(),
         choice: None,
         chart: Chart::Heat {
-            x: Shown { label: paths.join(", "), ..linear("", None) },
+            x: Shown { label: titles.join(", "), ..linear("", None) },
             columns,
             y,
             rows: labels,

@@ -72,7 +72,7 @@ fn report() -> Report {
             rows: vec![(text("subject"), text("against"), vec![Some(verdict), None])],
         }],
         results: Table { columns: vec![text("column")], rows: vec![vec![text("cell")]] },
-        brief: Table::default(),
+        brief: crate::model::Brief::default(),
         lead: String::new(),
         lacking: Vec::new(),
         changed: Vec::new(),

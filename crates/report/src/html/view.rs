@@ -38,6 +38,10 @@ pub(super) struct Page<'a> {
     verdicts: Vec<VerdictGroup<'a>>,
     /// The table for the first screen: the brief one, or all results where there is none.
     brief: &'a Table,
+    /// Its cells, and whether they are of the best.
+    rows: Vec<Vec<(&'a str, bool)>>,
+    /// Notes on it.
+    notes: &'a [String],
     /// Whether that table has rows of controls.
     has_controls: bool,
     /// All results, where the table for the first screen has not all of them.
@@ -102,7 +106,12 @@ pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) 
     let of_why: BTreeSet<usize> = report.why.iter().flat_map(|why| why.figures.iter().copied()).collect();
     let (plain, families) =
         (plain(shown, |index| !of_why.contains(&index)), families(report, shown, |index| !of_why.contains(&index)));
-    let brief = if report.brief.rows.is_empty() { &report.results } else { &report.brief };
+    let has_brief = !report.brief.table.rows.is_empty();
+    let brief = if has_brief { &report.brief.table } else { &report.results };
+    let row = |(row, cells): (usize, &'a Vec<String>)| {
+        let is_best = |column: usize| report.brief.is_best.get(row).is_some_and(|row| row[column]);
+        cells.iter().enumerate().map(|(column, cell)| (cell.as_str(), is_best(column))).collect()
+    };
     Page {
         title: &report.title,
         nonce: blake3::hash(&all).to_hex()[..32].to_owned(),
@@ -120,8 +129,10 @@ pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) 
         has_points: report.verdicts.iter().any(|verdict| verdict.point == OF_POINTS),
         verdicts: verdict_groups(report),
         brief,
+        rows: brief.rows.iter().enumerate().map(row).collect(),
+        notes: &report.brief.notes,
         has_controls: brief.rows.iter().any(|row| row.first().is_some_and(|label| label.starts_with('('))),
-        results: Some(&report.results).filter(|_| !report.brief.rows.is_empty()),
+        results: Some(&report.results).filter(|_| has_brief),
         families,
         plain,
         why: report.why.iter().map(|of| why(report, of, shown)).collect(),

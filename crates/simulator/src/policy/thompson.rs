@@ -24,8 +24,9 @@
 //! The accuracy of each model that the server makes, and the clients whose updates arrived in the round.
 //!
 //! # Explanation
-//! With `[record] explain = true`: `draw` of each candidate, `null` during warm-up. `after`: `alpha` and `beta` of all
-//! the server's clients, with `accuracy`, a(t), and `change`, r, `null` where unknown.
+//! With `[record] explain = true`: `draw` of each candidate, `null` during warm-up, and `mean`, α/(α + β), of its
+//! posterior. `after`: `alpha` and `beta` of all the server's clients, with `accuracy`, a(t), and `change`, r, `null`
+//! where unknown.
 //!
 //! # Source
 //! S. Bashir, T. Dagiuklas, M. Iqbal, "Fed-BAC: Federated Bandit-Guided Additive Clustering in Hierarchical Federated
@@ -204,6 +205,11 @@ impl Policy for Thompson {
         let available = ask.available.list();
         explanation.clients(available.iter().copied());
         explanation.array("draw", (0..available.len()).map(|index| self.draws.get(index).copied().unwrap_or(f64::NAN)));
+        let mean = |client: &ClientId| {
+            let (alpha, beta) = (self.alpha[client.index()], self.beta[client.index()]);
+            alpha / (alpha + beta)
+        };
+        explanation.array("mean", available.iter().map(mean));
     }
 
     fn explain_after(&self, _: &[ClientId], explanation: &mut Explanation) {

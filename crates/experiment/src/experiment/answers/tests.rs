@@ -2,6 +2,7 @@
 
 use super::super::RunSummary;
 use super::*;
+use crate::scenario::report::ReportConfig;
 use crate::scenario::{Point, Sweep};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -52,7 +53,8 @@ fn summary_of(points: &[(&str, &str)], aim: Option<&str>, runs: Vec<RunSummary>)
     if points.is_empty() {
         points.push(Point { settings: Vec::new() });
     }
-    Summary::new(("x", None), (&points, sweep), (&labels, None, aim), runs, answers)
+    let report = ReportConfig { aim: aim.map(str::to_owned), ..ReportConfig::default() };
+    Summary::new(("x", None), (&points, sweep), (&labels, report), runs, answers)
 }
 
 fn of(runs: Vec<RunSummary>) -> Summary {
