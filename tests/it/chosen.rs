@@ -77,3 +77,25 @@ fn clusters_are_those_of_the_records() {
     }
     assert!(moves > 0);
 }
+
+/// The map of edge servers has the numbers of the last round's record, for every policy.
+#[test]
+fn edge_servers_are_those_of_the_last_record() {
+    let place = Workplace::new();
+    place.write(SCENARIO, include_str!("../../scenarios/fed_bac/smoke.toml"));
+    place.run_into("out", &["--seeds", "1", "--set", "stop.rounds=4", "--set", "record.explain=true"]);
+    let found = Report::load(&[place.path("out")], &unheard()).unwrap();
+    let Chart::Heat { columns, rows, panels, .. } = &find(&found.figures, "servers").unwrap().chart else {
+        panic!("a map")
+    };
+    assert_eq!((columns.len(), rows.len()), (8, 5));
+    for (row, policy) in rows.iter().enumerate() {
+        let last = place.lines(&format!("out/runs/{policy}-s1/rounds.jsonl")).pop().unwrap();
+        for server in last["servers"].as_array().unwrap() {
+            let (index, accuracy) = (server["server"].as_u64().unwrap(), server["accuracy"].as_f64().unwrap());
+            let shown = panels[0].cells[row][index as usize].unwrap();
+            assert!((shown - accuracy).abs() <= 1e-4 * accuracy, "{policy}, server {index}: {shown}, {accuracy}");
+        }
+    }
+    assert_eq!(found.lead, "server_accuracy_mean-rounds", "accuracy over rounds comes first");
+}

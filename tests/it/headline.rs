@@ -1,8 +1,9 @@
 //! The headline table says what `summary.json` says: its means, its ratios, and as bold the best of its answers with
 //! those that are not told apart.
 
-use super::support::{Answer, SCENARIO, Workplace};
+use super::support::{Answer, PLAIN, SCENARIO, Workplace, unheard};
 use fedgenie::math::statistics::estimate;
+use fedgenie::report::{Chart, Report};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -42,6 +43,9 @@ fn the_table_says_what_the_answers_say() {
     let summary = place.json("out/summary.json");
     let answers: Vec<&Value> =
         summary["answers"].as_array().unwrap().iter().filter(|answer| answer.get("among").is_none()).collect();
+    let (levels, answers): (Vec<&Value>, Vec<&Value>) =
+        answers.into_iter().partition(|answer| answer["is_common_level"] == true);
+    assert_eq!(levels.len(), 1, "all policies learn about as much");
     assert!(answers.len() > 1 && answers.iter().all(|answer| answer["ranked"] == true), "{answers:?}");
     let keys: Vec<&str> = answers.iter().map(|answer| answer["by"].as_str().unwrap()).collect();
     let mut tells = 0;
@@ -107,7 +111,7 @@ fn columns_are_chosen_and_refused_by_name() {
     assert_eq!(
         head,
         format!(
-            "| policy | cumulative mean regret | {ratio} | final test loss | {ratio} | down bytes \\[kB\\] | {ratio} |"
+            "| policy | cumulative mean regret | {ratio} | final test loss | {ratio} | download \\[kB\\] | {ratio} |"
         )
     );
     assert!(text.contains("Means over 5 seeds") && text.contains("**"), "{text}");
@@ -138,4 +142,80 @@ fn points_of_a_sweep_are_rows() {
     let text = place.text("tables/headline.tex");
     assert!(text.contains("\nbsfl, cohort = 2 & ") && text.contains("\nrandom, cohort = 8 & "), "{text}");
     assert!(text.contains("\\begin{tabular}{lr") && text.contains(" \\pm "), "{text}");
+}
+
+/// The columns, the ratio and the axis of `[report]` are those of the page and of every table; a column that no run has
+/// is warned of by every command.
+#[test]
+fn a_scenario_says_what_is_seen_first() {
+    let text = include_str!("../../scenarios/quickstart.toml");
+    let report = |lines: &str| text.replacen("[policy", &format!("[report]\n{lines}\n\n[policy"), 1);
+    let wishes = "columns = [\"virtual_time_s\", \"probe_compute_s\", \"final.test_loss\", \"nothing\"]\nratio_to = \"random\"\nover = \"rounds\"";
+    let place = Workplace::with(&report(wishes));
+    let warning = "[report] columns: no number of these runs is called nothing";
+    let answer = place.fedgenie(&["run", SCENARIO, "--set", "stop.rounds=20", "--out", "out"]);
+    assert!(answer.code == 0 && answer.stderr.contains(warning) && answer.stdout.contains(warning), "{answer:?}");
+    let answer = self::report(&place, &["--format", "md"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let text = place.text("tables/headline.md");
+    let ratio = "ratio to random";
+    let head = format!(
+        "| policy | virtual time of the run \\[s\\] | {ratio} | computing for probes \\[s\\] | {ratio} | final test loss | {ratio} |"
+    );
+    assert_eq!(text.lines().next().unwrap(), head);
+    let read = Report::load(&[place.path("out")], &unheard()).unwrap();
+    assert!(read.warnings.iter().any(|told| told == warning), "{:?}", read.warnings);
+    let columns: Vec<String> = head.trim_matches(['|', ' ']).split(" | ").map(|text| text.replace('\\', "")).collect();
+    assert_eq!(read.brief.table.columns, columns);
+    for (row, line) in read.brief.table.rows.iter().zip(text.lines().skip(2)) {
+        let cells: Vec<String> =
+            line.trim_matches(['|', ' ']).split(" | ").map(|text| text.replace(['*', '\\'], "")).collect();
+        assert_eq!(*row, cells);
+    }
+    assert!(read.brief.is_best.iter().flatten().any(|is_best| *is_best), "time tells the policies apart");
+    // Pictures of metrics begin with rounds, and the main one leads.
+    let order: Vec<&str> =
+        read.figures.iter().map(|figure| figure.id.as_str()).filter(|id| id.starts_with("test_loss")).collect();
+    assert_eq!(
+        (order.as_slice(), read.lead.as_str()),
+        (["test_loss-rounds", "test_loss"].as_slice(), "test_loss-rounds")
+    );
+    let page = place.text("out/report.html");
+    assert!(
+        page.contains("<th scope=\"col\">computing for probes [s]</th>") && page.contains("<td><b>"),
+        "as the page"
+    );
+    let answer = place.fedgenie(&["export", "out", "--to", "csv", "-o", "data"]);
+    assert!(answer.stderr.contains(warning), "{answer:?}");
+    place.run_into("again", &["--set", "stop.rounds=20"]);
+    assert!(place.fedgenie(&["diff", "out", "again"]).stdout.contains(warning));
+    place.write("other.toml", report("ratio_to = \"randm\""));
+    let answer = place.fedgenie(&["check", "other.toml"]);
+    assert!(
+        answer.code == 2
+            && answer.stderr.contains("report.ratio_to")
+            && answer.stderr.contains("did you mean \"random\"?"),
+        "{answer:?}"
+    );
+}
+
+/// One policy's rows are the points; the heading and the axes are the end of the path, and the caption has all of it.
+#[test]
+fn a_swept_path_is_named_by_its_end() {
+    let place = Workplace::with(PLAIN);
+    let sweep = "sweep={ \"population.latency.compute.constant\" = [\"1 s\", \"2 s\"] }";
+    place.run_file(
+        SCENARIO,
+        "out",
+        &["--seeds", "3", "--set", "population.latency.compute={ constant = \"1 s\" }", "--set", sweep],
+    );
+    let read = Report::load(&[place.path("out")], &unheard()).unwrap();
+    assert_eq!(read.brief.table.columns[0], "constant");
+    let time = read.figures.iter().find(|figure| figure.id == "virtual_time_s").unwrap();
+    let Chart::Lines { x, .. } = &time.chart else { panic!("lines over a number") };
+    assert_eq!((x.label.as_str(), x.unit.as_deref()), ("constant", Some("s")));
+    assert!(
+        time.title.ends_with(" over constant") && time.method.ends_with(" Swept: population.latency.compute.constant."),
+        "{time:?}"
+    );
 }

@@ -79,6 +79,11 @@ fn assert_posteriors(place: &Workplace, warmup: u64, gain: f64, cap: f64) -> [us
                 ids(&round["selected"]).into_iter().filter(|client| members.contains(client)).collect();
             let after = of_server["edge_accuracy"].as_f64().unwrap();
             let change = after - accuracy[server];
+            // As the posteriors were when the server selected.
+            for (client, found) in members.iter().zip(numbers(&explained["mean"])) {
+                let [alpha, beta] = shapes.map(|shapes| shapes[*client as usize]);
+                assert!((found - alpha / (alpha + beta)).abs() <= 1e-9, "{number}, {client}: {found}");
+            }
             let step = (gain * change.abs()).min(cap);
             let side = usize::from(change <= 0.0);
             for &client in selected.iter().filter(|client| arrived.contains(client)) {

@@ -193,15 +193,20 @@ fn plain(key: &str, studies: &[Study<'_>]) -> Quantity {
         return Quantity { key: key.to_owned(), words, unit: None, better, is_main: false };
     }
     let with_unit = |ending: &str, unit| Some((key.strip_suffix(ending)?, Some(unit)));
-    let (name, unit) = with_unit("_s", "s").or_else(|| with_unit("_bytes", "B")).unwrap_or((key, None));
-    let words = match name {
+    let (name, unit) = match key {
+        _ if key.starts_with("probe_compute_to.") => (key, Some("s")),
+        _ => with_unit("_s", "s").or_else(|| with_unit("_bytes", "B")).unwrap_or((key, None)),
+    };
+    let until = name.split_once("_to.").map(|(what, target)| (what, format!(" to {target}")));
+    let (what, until) = until.unwrap_or((name, String::new()));
+    let what = match what {
         "compute" => "computing".to_owned(),
         "probe_compute" => "computing for probes".to_owned(),
         "down" => "download".to_owned(),
         "up" => "upload".to_owned(),
-        name => name.replace("_to.", " to ").replace(['_', '.'], " "),
+        what => what.replace(['_', '.'], " "),
     };
-    Quantity { key: key.to_owned(), words, unit, better: None, is_main: false }
+    Quantity { key: key.to_owned(), words: format!("{what}{until}"), unit, better: None, is_main: false }
 }
 
 /// The quantity of a name.

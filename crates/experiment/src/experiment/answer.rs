@@ -83,6 +83,10 @@ pub struct Answer {
     pub among: Option<String>,
     /// The quantity: a key of `values`.
     pub by: String,
+    /// Whether `by` is the time to the level of a metric that all these runs reach, which is no target of the scenario:
+    /// `values` has the key if it is made one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_common_level: bool,
     /// The quantity in words.
     pub quantity: String,
     /// Its unit, empty for a pure number.

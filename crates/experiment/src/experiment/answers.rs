@@ -4,13 +4,15 @@
 //! Of several policies an experiment asks which one: at each point of a sweep anew, for a point may be a world in which
 //! another is best. Of one policy it asks which point of the sweep. Where several policies are compared over points
 //! that set none of the world's sections, which point is asked for each of them as well. Each question is asked in the
-//! main quantity ([`Aim::of`]), and policies' also in the first measured regret.
+//! main quantity ([`Aim::of`]), and policies' also in the first measured regret. If the main quantity is a metric, the
+//! time to the level that all reach is compared as well ([`level`]).
 //!
 //! An answer ranks only what can be compared: candidates that are fairly watched ([`until`](super::until)) and of which
 //! one has the seeds of all. Otherwise it says why not, and the settings under which they could be.
 //!
 //! Sentences are made of answers alone.
 
+mod level;
 mod remedy;
 mod sentences;
 
@@ -116,7 +118,7 @@ pub fn questions(summary: &Summary) -> Vec<Aim> {
 /// The answers of an experiment, those to its first question first; empty if there is nothing to compare.
 pub fn answers(summary: &Summary) -> Vec<Answer> {
     let questions = questions(summary);
-    let mut all = Vec::new();
+    let (mut all, mut of_levels) = (Vec::new(), Vec::new());
     for (place, aim) in questions.iter().enumerate() {
         // Both quantities of each question: the one that is compared, and the one beside it.
         let beside = beside(summary, aim);
@@ -125,11 +127,13 @@ pub fn answers(summary: &Summary) -> Vec<Answer> {
             let same = besides.iter().position(|other| other.is_of(&field));
             let beside = beside.as_ref().zip(same.map(|index| besides.swap_remove(index)));
             let Some(found) = answer(summary, aim, &field, beside.as_ref()) else { continue };
+            of_levels.extend(level::answer(summary, aim, &field).filter(|_| place == 0));
             let among = beside.filter(|_| place == 0).and_then(|beside| among_equals(summary, &found, beside));
             all.push(found);
             all.extend(among);
         }
     }
+    all.extend(of_levels);
     all
 }
 
@@ -176,6 +180,7 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
         policy: field.policy.clone(),
         among: None,
         by: aim.key.clone(),
+        is_common_level: false,
         quantity: aim.words.clone(),
         unit: aim.unit,
         better: aim.better,

@@ -194,6 +194,7 @@ impl Experiment {
         let initial = world.initial_metrics(&settings.evaluate).map_err(failed)?;
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
         summary.final_metrics.extend(by_name(last.summary(&world.measures)));
+        summary.budget_bytes = world.budget.bytes;
         summary.servers = last.by_server(&world.measures);
         summary.with = arm.overridden();
         summary.sees_truth = Some(sees_truth);

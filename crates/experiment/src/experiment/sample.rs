@@ -49,6 +49,11 @@ impl Sample {
         Self { key: key.to_owned(), values, at_limit: BTreeSet::new(), has_medians: false }
     }
 
+    /// A sample of spending until a target.
+    pub(super) fn of_arrivals(key: &str, values: BTreeMap<u64, Arrival>) -> Self {
+        Self { key: key.to_owned(), values, at_limit: BTreeSet::new(), has_medians: false }
+    }
+
     /// The same, with a median where samples beside it have one.
     #[must_use]
     pub fn with_medians(self, has_medians: bool) -> Self {

@@ -141,7 +141,8 @@ impl RunSummary {
         let limit = match parts(name)?.0 {
             "time_to" => Some(Ended::VirtualTime),
             "rounds_to" => Some(Ended::Rounds),
-            "bytes_to" => Some(Ended::Traffic),
+            // A budget that pays for no further round has been spent.
+            "bytes_to" => self.ended.filter(|ended| ended.is_of_bytes()),
             _ => None,
         };
         Some((self.arrival(name)?, limit.is_some() && self.ended == limit))
@@ -152,7 +153,11 @@ impl RunSummary {
         match what {
             "time_to" => self.virtual_time_s,
             "rounds_to" => f64::from(self.rounds),
-            "bytes_to" => self.traffic.down_bytes.saturating_add(self.traffic.up_bytes) as f64,
+            // The rest of a budget pays for no further round.
+            "bytes_to" => match (self.ended, self.budget_bytes) {
+                (Some(Ended::Budget), Some(budget)) => budget as f64,
+                _ => self.traffic.down_bytes.saturating_add(self.traffic.up_bytes) as f64,
+            },
             "compute_to" => self.compute_s,
             _ => self.probe_compute_s,
         }

@@ -20,7 +20,9 @@ pub(super) fn map(study: &Study<'_>) -> Option<Figure> {
         runs.iter().map(|(_, run)| values(run).len()).max().filter(|servers| (2..=MOST_SERVERS).contains(servers))?;
     let seed = runs.first()?.1.seed;
     let at = |run: &RunSummary, server: usize| values(run).get(server).copied().flatten();
-    let cells = (0..servers).map(|server| runs.iter().map(|(_, run)| at(run, server).map(rounded)).collect()).collect();
+    // Rows are from the bottom up.
+    let row = |(_, run): &(&str, &RunSummary)| (0..servers).map(|server| at(run, server).map(rounded)).collect();
+    let cells = runs.iter().rev().map(row).collect();
     let of_server = |server: usize| {
         let one = |(label, run): &(&str, &RunSummary)| {
             format!("{label} {}", at(run, server).map_or_else(|| "–".to_owned(), number))
@@ -38,10 +40,10 @@ pub(super) fn map(study: &Study<'_>) -> Option<Figure> {
         summary: (0..servers).map(of_server).collect(),
         choice: None,
         chart: Chart::Heat {
-            x: linear("policy", None),
-            columns: runs.iter().map(|(label, _)| (*label).to_owned()).collect(),
-            y: linear("edge server", None),
-            rows: (0..servers).map(|server| server.to_string()).collect(),
+            x: linear("edge server", None),
+            columns: (0..servers).map(|server| server.to_string()).collect(),
+            y: linear("policy", None),
+            rows: runs.iter().rev().map(|(label, _)| (*label).to_owned()).collect(),
             value: linear(&words, None),
             panels: vec![Panel { label: String::new(), cells, contour: Vec::new() }],
         },

@@ -188,8 +188,10 @@ impl Words<'_> {
         };
         let among = if answer.among.is_some() { "of these, " } else { "" };
         let horizon = answer.horizon.map_or_else(String::new, |end| format!(" by {} {}", number(end), answer.unit));
+        let common = if answer.is_common_level { ", which all runs reach" } else { "" };
         let seeds = if value.n == 1 { "1 seed".to_owned() } else { format!("{} seeds", value.n) };
-        format!("{among}{name} {}{}: {}, {seeds}", phrases::best(answer), horizon.trim_end(), shown(answer, value))
+        let (best, horizon) = (phrases::best(answer), horizon.trim_end());
+        format!("{among}{name} {best}{common}{horizon}: {}, {seeds}", shown(answer, value))
     }
 
     fn unranked(&self, answer: &Answer) -> String {

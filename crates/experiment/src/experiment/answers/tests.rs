@@ -1,6 +1,6 @@
 //! Answers of experiments whose truth is known.
 
-use super::super::RunSummary;
+use super::super::{CurvePoint, RunSummary};
 use super::*;
 use crate::scenario::report::ReportConfig;
 use crate::scenario::{Point, Sweep};
@@ -387,4 +387,80 @@ fn an_aim_that_no_run_has_is_said() {
     assert_eq!(said[0], expected);
     let known = of("virtual_time_s");
     assert_eq!((known.answers[0].by.as_str(), super::super::warnings(&known).len()), ("virtual_time_s", 0));
+}
+
+/// A run with the accuracy 0.1 before training, and these round by round: time and value.
+fn learned(arm: &str, seed: u64, rounds: &[(u32, f64, f64)]) -> RunSummary {
+    let (_, end, last) = *rounds.last().unwrap();
+    let mut run = run((arm, seed, 0), (end, 1, "rounds"), None);
+    run.reached.clear();
+    run.measured = serde_json::from_value(
+        json!([{ "name": "test_accuracy", "better": "higher", "range": [0.0, 1.0], "place": "test", "main": true }]),
+    )
+    .unwrap();
+    let named = |value: f64| [("test_accuracy".to_owned(), value)].into();
+    run.final_metrics = named(last);
+    run.controls.insert("initial".to_owned(), named(0.1));
+    let id = run.measured[0].id;
+    let point = |&(round, time_s, value): &(u32, f64, f64)| CurvePoint {
+        round,
+        time_s,
+        metrics: vec![(id, value)],
+        ..CurvePoint::default()
+    };
+    run.curve = rounds.iter().map(point).collect();
+    run
+}
+
+/// All runs reach 0.699: the worst best value 0.6994, rounded down to a step of 0.001, since a hundredth of the way
+/// from 0.1 to 0.75 is 0.0065. Fast has it at 20 s, slow at 300 s or, where it was last evaluated in round 1, between
+/// 100 s and 300 s.
+#[test]
+fn without_a_target_the_time_to_the_common_level_is_compared() {
+    let fast = |seed| learned("fast", seed, &[(1, 10.0, 0.5), (2, 20.0, 0.7), (3, 30.0, 0.69)]);
+    let slow = |seed, last| learned("slow", seed, &[(1, 100.0, 0.3), (last, 300.0, 0.72)]);
+    let all = vec![
+        fast(1),
+        fast(2),
+        learned("fast", 3, &[(1, 10.0, 0.5), (2, 20.0, 0.6994)]),
+        slow(1, 2),
+        slow(2, 2),
+        learned("slow", 3, &[(1, 100.0, 0.3), (3, 300.0, 0.75)]),
+    ];
+    let summary = of(all.clone());
+    assert_eq!((summary.answers[0].by.as_str(), &summary.answers[0].best), ("final.test_accuracy", &label("slow")));
+    let level = summary.answers.last().unwrap();
+    assert_eq!((level.by.as_str(), &level.best), ("time_to.test_accuracy >= 0.699", &label("fast")));
+    assert!(level.is_common_level && level.horizon.is_none());
+    assert_eq!(level.others[0].difference, 280.0);
+    // In the third pair, slow may have arrived 80 s to 280 s after fast: 213.33 − 4.3027·115.47/√3.
+    assert!((level.others[0].ci95.unwrap()[0] + 73.51).abs() < 0.01);
+    let told = told(&summary);
+    assert_eq!(
+        told.first[1],
+        "fast is fastest to test_accuracy >= 0.699, which all runs reach: 20 s, 3 seeds; slow (280 [-74, 280] s longer, \
+         15.0 times as long) is not told apart from it."
+    );
+    // One run that hardly learns takes the level below half of the way.
+    let stuck = [all, vec![learned("slow", 4, &[(1, 100.0, 0.3)]), fast(4)]].concat();
+    assert!(of(stuck).answers.iter().all(|answer| !answer.is_common_level));
+}
+
+/// A budget of 1000 B is the limit of bytes: a run that it ends would not have arrived within it, however few bytes it
+/// had spent by then.
+#[test]
+fn under_a_budget_bytes_are_compared() {
+    let of_budget = |arm, seed, end, bytes, at| {
+        let run = run((arm, seed, 0), (end, bytes, "budget"), at);
+        RunSummary { budget_bytes: Some(1000), ..run }
+    };
+    let wasteful = |seed| of_budget("wasteful", seed, 20.0, 950, None);
+    let thrifty = |seed| of_budget("thrifty", seed, 90.0, 990, Some((80.0, if seed == 1 { 600 } else { 970 })));
+    let summary = of((1..=3).flat_map(|seed| [wasteful(seed), thrifty(seed)]).collect());
+    let answer = &summary.answers[0];
+    assert_eq!((answer.by.as_str(), answer.unit), (format!("bytes_to.{TARGET}").as_str(), "B"));
+    assert_eq!((answer.ranked, answer.horizon, &answer.best), (true, Some(1000.0), &label("thrifty")));
+    assert!((answer.others[0].difference - (1000.0 - (600.0 + 970.0 + 970.0) / 3.0)).abs() < 1e-9);
+    // In time they are not fairly watched: the budget ended one at 20 s.
+    assert!(!summary.answers.iter().any(|answer| answer.by.starts_with("time_to.")));
 }

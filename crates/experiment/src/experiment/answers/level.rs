@@ -1,0 +1,103 @@
+//! The time to the level of a metric that all runs reach, where a scenario names no target.
+//!
+//! # Definition
+//! The *common level* of some candidates is the worst of the best values that their runs have in an evaluated round,
+//! rounded to the easier side, by a hundredth of the way from the untrained model to the best value of all at most. So
+//! every run reaches it, and no watch ends too early. It says nothing if a run hardly learns: there is one only if it
+//! lies at least half of that way.
+
+use super::super::answer::{Answer, Name, Question};
+use super::super::compared::Aim;
+use super::super::controls::INITIAL;
+use super::super::sample::Sample;
+use super::super::{RunSummary, Summary, heavy};
+use super::Field;
+use fedgenie_core::math::float::{floor, log10, power};
+use fedgenie_core::math::statistics::survival::Arrival;
+use fedgenie_core::metric::Better;
+use std::collections::BTreeMap;
+
+/// The least part of the way from the untrained model to the best value.
+const LEAST_PART: f64 = 0.5;
+
+/// Which candidate is fastest to the common level of a metric; `None` unless the quantity is a metric at the end of
+/// runs whose values on the way are known.
+pub(super) fn answer(summary: &Summary, aim: &Aim, field: &Field) -> Option<Answer> {
+    let metric = aim.key.strip_prefix("final.")?;
+    let runs: Vec<Vec<&RunSummary>> = field.names.iter().map(|name| runs_of(summary, field, name)).collect();
+    let all = || runs.iter().flatten().copied();
+    let best = |run: &RunSummary| values(run, metric).map(|(.., value)| aim.better.quality(value)).reduce(f64::max);
+    let bests: Vec<f64> = all().map(best).collect::<Option<_>>()?;
+    let untrained: Vec<f64> = all().filter_map(|run| run.controls.get(INITIAL)?.get(metric).copied()).collect();
+    if bests.is_empty() || untrained.len() < bests.len() {
+        return None;
+    }
+    let untrained = aim.better.quality(untrained.iter().sum::<f64>() / untrained.len() as f64);
+    let (worst, most) = bests
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &quality| (low.min(quality), high.max(quality)));
+    let way = most - untrained;
+    if !(way > 0.0 && way.is_finite() && worst.is_finite()) {
+        return None;
+    }
+    let digits = floor(log10(way / 100.0));
+    let step = power(10.0, digits);
+    let level = floor(worst / step) * step;
+    if level - untrained < LEAST_PART * way {
+        return None;
+    }
+    let sign = if aim.better == Better::Higher { ">=" } else { "<=" };
+    let written = format!("{:.*}", (-digits).max(0.0) as usize, aim.better.quality(level));
+    let shown: f64 = written.parse().ok()?;
+    let key = format!("time_to.{metric} {sign} {shown}");
+    let arrival = |run: &&RunSummary| Some((run.seed, arrival(run, metric, aim.better, level)?));
+    let has_medians = heavy::are_heavy(all());
+    let sample = |runs: &Vec<&RunSummary>| {
+        let values: Option<BTreeMap<u64, Arrival>> = runs.iter().map(arrival).collect();
+        Some(Sample::of_arrivals(&key, values?).with_medians(has_medians))
+    };
+    let field = Field {
+        question: field.question,
+        point: field.point,
+        policy: field.policy.clone(),
+        names: field.names.clone(),
+        candidates: runs.iter().map(sample).collect::<Option<_>>()?,
+        knowing: Vec::new(),
+    };
+    let words = format!("virtual time to {metric} {sign} {shown}");
+    let aim = Aim { key, words, unit: "s", better: Better::Lower };
+    Some(Answer { is_common_level: true, ..super::answer(summary, &aim, &field, None)? })
+}
+
+/// The runs of a candidate.
+fn runs_of<'a>(summary: &'a Summary, field: &Field, name: &Name) -> Vec<&'a RunSummary> {
+    let is_its = |run: &&RunSummary| match (name, field.question) {
+        (Name::Label(label), Question::Policy) => run.arm == *label && run.point == field.point.unwrap_or(0),
+        (Name::Point(point), Question::Setting) => Some(&run.arm) == field.policy.as_ref() && run.point == *point,
+        _ => false,
+    };
+    summary.runs.iter().filter(is_its).collect()
+}
+
+/// Round, time and value of a metric in each evaluated round that is kept.
+fn values<'a>(run: &'a RunSummary, metric: &'a str) -> impl Iterator<Item = (u32, f64, f64)> + 'a {
+    let value = move |metrics: &[(fedgenie_core::metric::MetricId, f64)]| {
+        metrics.iter().find(|(id, _)| id.to_string() == metric).map(|(_, value)| *value)
+    };
+    let known = run.curve.iter().filter_map(move |point| Some((point.round, point.time_s, value(&point.metrics)?)));
+    known.filter(|(.., value)| value.is_finite())
+}
+
+/// When a run first has the level.
+fn arrival(run: &RunSummary, metric: &str, better: Better, level: f64) -> Option<Arrival> {
+    let mut before: Option<(u32, f64)> = None;
+    for (round, time, value) in values(run, metric) {
+        if better.quality(value) >= level {
+            // As of a target: exact if the round before was evaluated.
+            let since = before.filter(|(last, _)| last.saturating_add(1) < round).map_or(time, |(_, since)| since);
+            return Some(Arrival { since, ..Arrival::at(time) });
+        }
+        before = Some((round, time));
+    }
+    None
+}
