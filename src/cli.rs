@@ -186,8 +186,8 @@ struct ReportArguments {
     /// tables alone: headline, results and verdicts.
     #[arg(long, value_name = "FORMAT", default_value = "html")]
     format: String,
-    /// Columns of the headline table of csv, md and latex, separated by commas: keys of `values` in summary.json, such
-    /// as "time_to.test_loss <= 1.8", or headings; by default the main quantities.
+    /// Columns of the headline table, separated by commas: keys of `values` in summary.json, such as "time_to.test_loss
+    /// <= 1.8", or headings; by default those of [report], or the main quantities.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     columns: Vec<String>,
     /// Adds ratios to this policy's values to the headline table.

@@ -45,7 +45,12 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
         told.borrow_mut().push(notice.sentence());
     };
     let reader = Reader::new(&tell).allowing_changed(arguments.allow_changed);
-    let results = Report::results(&arguments.folders, arguments.reference.as_deref(), &reader)?;
+    let mut results = Report::results(&arguments.folders, arguments.reference.as_deref(), &reader)?;
+    if parts == (None, None) && (!wishes.columns.is_empty() || wishes.ratio_to.is_some()) {
+        // An unknown name is refused as for other formats.
+        headline(&results, wishes)?;
+        results.iter_mut().for_each(|results| results.show_first(wishes));
+    }
     let mut report = Report::of(&results);
     for warning in report.warnings.iter().filter(|warning| !told.borrow().contains(warning)) {
         say(&format!("fedgenie: warning: {}", message(warning)));
@@ -105,10 +110,12 @@ fn wishes_of(arguments: &ReportArguments, (_, tables): Parts) -> Result<Headline
     let of_table =
         [("--columns", !columns.is_empty()), ("--ratio-to", ratio_to.is_some()), ("--digits", digits.is_some())];
     let given = of_table.into_iter().find(|(_, is_given)| *is_given);
-    if let Some((option, _)) = given.filter(|_| tables.is_none() || arguments.figure.is_some()) {
-        let found = if tables.is_none() { format!("--format {}", arguments.format) } else { "--figure".to_owned() };
+    let has_table = |option: &str| tables.is_some() || arguments.format == "html" && option != "--digits";
+    if let Some((option, _)) = given.filter(|(option, _)| !has_table(option) || arguments.figure.is_some()) {
+        let found = if has_table(option) { "--figure".to_owned() } else { format!("--format {}", arguments.format) };
+        let page = if option == "--digits" { "" } else { "html, " };
         return Err(Error::Usage(format!(
-            "{option} is for the tables of --format csv, md or latex, and found {found}"
+            "{option} is for the tables of --format {page}csv, md or latex, and found {found}"
         )));
     }
     let digits = digits.as_ref().map(|digits| whole_number("digits", digits, (1, 15))).transpose()?;

@@ -128,7 +128,10 @@ fn columns_are_chosen_and_refused_by_name() {
     );
     refused(&["--format", "latex", "--ratio-to", "randm"], &["--ratio-to: ", "did you mean \"random\"?", "bsfl"]);
     refused(&["--format", "latex", "--digits", "0"], &["found --digits 0; expected a whole number from 1 to 15"]);
-    refused(&["--format", "svg", "--columns", "rounds"], &["--columns is for the tables of --format csv, md or latex"]);
+    refused(
+        &["--format", "svg", "--columns", "rounds"],
+        &["--columns is for the tables of --format html, csv, md or latex"],
+    );
     refused(&["--digits", "3"], &["--digits is for the tables of --format csv, md or latex, and found --format html"]);
 }
 
@@ -189,8 +192,13 @@ fn a_scenario_says_what_is_seen_first() {
     assert!(answer.stderr.contains(warning), "{answer:?}");
     place.run_into("again", &["--set", "stop.rounds=20"]);
     assert!(place.fedgenie(&["diff", "out", "again"]).stdout.contains(warning));
+    let answer = place.fedgenie(&["report", "out", "--columns", "rounds,jain", "--ratio-to", "cs-ucb"]);
+    let page = place.text("out/report.html");
+    assert!(answer.code == 0 && page.contains("<th scope=\"col\">ratio to cs-ucb</th>"), "{answer:?}");
+    assert!(!page.contains("<th scope=\"col\">computing for probes [s]</th>"));
+    assert_eq!(place.fedgenie(&["report", "out", "--columns", "roundz"]).code, 2);
     place.write("other.toml", report("ratio_to = \"randm\""));
-    let answer = place.fedgenie(&["check", "other.toml"]);
+    let answer = place.fedgenie(&["run", "other.toml"]);
     assert!(
         answer.code == 2
             && answer.stderr.contains("report.ratio_to")

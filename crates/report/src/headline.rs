@@ -172,8 +172,7 @@ fn columns(studies: &[Study<'_>], wishes: HeadlineWishes<'_>) -> Result<Vec<Colu
         chosen = wishes.columns.iter().map(|name| asked(&known, name)).collect::<Result<_, _>>()?;
     } else if !of_scenario.is_empty() {
         // A warning names the unknown ones.
-        let of_key = |key: &String| known.iter().find(|quantity| quantity.key == *key).cloned();
-        chosen = of_scenario.iter().filter_map(of_key).collect();
+        chosen = of_scenario.iter().filter_map(|name| asked(&known, name).ok()).collect();
     }
     let of = |quantity: Quantity| {
         let has_ratio = wishes.ratio_to.is_some() && !quantity.key.starts_with("reached.");

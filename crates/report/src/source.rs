@@ -1,5 +1,6 @@
 //! Results of an experiment, from its folder or straight from its runs.
 
+use super::headline::HeadlineWishes;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::answers::answers;
 use fedgenie_experiment::experiment::stored::{Changed, Notice, Reader, RunState, Status, Stored, name_of, of_runs};
@@ -169,6 +170,15 @@ impl Results {
         check_reference(name, &labels).map_err(|message| Error::Usage(format!("--reference: {message}")))?;
         self.summary.report.reference = Some(name.to_owned());
         Ok(())
+    }
+
+    /// Lets the page begin with a table of these columns and ratios, in place of the scenario's.
+    pub fn show_first(&mut self, wishes: HeadlineWishes<'_>) {
+        let report = &mut self.summary.report;
+        if !wishes.columns.is_empty() {
+            report.columns = wishes.columns.to_vec();
+        }
+        report.ratio_to = wishes.ratio_to.map(str::to_owned).or(report.ratio_to.take());
     }
 
     /// Index of the policy that the others are compared with.
