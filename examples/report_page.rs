@@ -4,8 +4,8 @@
 
 use fedgenie::math::float::ln;
 use fedgenie::report::{
-    Axis, Chart, Choice, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale, Series,
-    Style, Table, Verdict, Why, html,
+    Axis, Brief, Chart, Choice, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Panel, Report, Scale,
+    Series, Style, Table, Verdict, Why, html,
 };
 
 /// Policies of most figures; the rest are in the figure of all.
@@ -396,7 +396,7 @@ fn report() -> Report {
             verdict("rbcs-f with a longer name", 302.4, 51.0, "higher", Some(false)),
         ],
         overviews: Vec::new(),
-        brief: Table::default(),
+        brief: Brief::default(),
         lead: "regret".to_owned(),
         lacking: Vec::new(),
         changed: Vec::new(),

@@ -49,7 +49,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
     if parts == (None, None) && (!wishes.columns.is_empty() || wishes.ratio_to.is_some()) {
         // An unknown name is refused as for other formats.
         headline(&results, wishes)?;
-        results.iter_mut().for_each(|results| results.show_first(wishes));
+        results.iter_mut().for_each(|results| results.show_first(wishes.columns, wishes.ratio_to));
     }
     let mut report = Report::of(&results);
     for warning in report.warnings.iter().filter(|warning| !told.borrow().contains(warning)) {

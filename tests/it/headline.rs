@@ -218,12 +218,13 @@ fn a_swept_path_is_named_by_its_end() {
         &["--seeds", "3", "--set", "population.latency.compute={ constant = \"1 s\" }", "--set", sweep],
     );
     let read = Report::load(&[place.path("out")], &unheard()).unwrap();
-    assert_eq!(read.brief.table.columns[0], "constant");
+    assert_eq!(read.brief.table.columns[0], "compute constant");
     let time = read.figures.iter().find(|figure| figure.id == "virtual_time_s").unwrap();
     let Chart::Lines { x, .. } = &time.chart else { panic!("lines over a number") };
-    assert_eq!((x.label.as_str(), x.unit.as_deref()), ("constant", Some("s")));
+    assert_eq!((x.label.as_str(), x.unit.as_deref()), ("compute constant", Some("s")));
     assert!(
-        time.title.ends_with(" over constant") && time.method.ends_with(" Swept: population.latency.compute.constant."),
+        time.title.ends_with(" over compute constant")
+            && time.method.ends_with(" Swept: population.latency.compute.constant."),
         "{time:?}"
     );
 }

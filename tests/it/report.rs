@@ -252,7 +252,7 @@ fn two_swept_paths_are_a_heat_map_one_is_a_line_and_words_are_intervals() {
     place.run_into("grid", &[]);
     let grid = report(&place, &["grid"]);
     let Chart::Heat { x, columns, y, rows, panels, .. } = &figure(&grid, "regret").chart else { panic!("a heat map") };
-    assert_eq!((x.label.as_str(), y.label.as_str()), ("protocol.deadline.cohort", "regret.alpha"));
+    assert_eq!((x.label.as_str(), y.label.as_str()), ("cohort", "alpha"));
     assert_eq!(
         (columns, rows, panels.len()),
         (&["2", "3", "4"].map(String::from).to_vec(), &["0.5", "2.0"].map(String::from).to_vec(), 2)

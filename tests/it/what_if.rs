@@ -71,7 +71,7 @@ fn points_are_compared_with_the_reference_and_their_neighbours() {
     );
     let found = report(&place, &["out"]);
     let Chart::Lines { x, lines, .. } = &figure(&found, "virtual_time_s").chart else { panic!("lines") };
-    assert_eq!((x.label.as_str(), x.unit.as_deref()), ("population.latency.compute.constant", Some("s")));
+    assert_eq!((x.label.as_str(), x.unit.as_deref()), ("compute constant", Some("s")));
     assert_eq!(lines[0].points, [(1.0, 36.0), (2.0, 48.0), (4.0, 72.0)]);
     let Chart::Intervals { rows, .. } = &figure(&found, "difference-points-virtual_time_s").chart else {
         panic!("intervals")

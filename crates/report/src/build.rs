@@ -3,6 +3,7 @@
 use super::controls::controls;
 use super::figures::{figures, lead, points as of_points};
 use super::folders::notes;
+use super::groups::{blocks, labels, prefixes};
 use super::headline::brief::brief;
 use super::lacking::{add_rows, add_to_overview, lacking};
 use super::model::{CHANGED, Experiment, Figure, Report, Series, Table, Why};
@@ -17,7 +18,7 @@ use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::answers::{Told, told};
 use fedgenie_experiment::experiment::artefacts;
-use fedgenie_experiment::experiment::stored::{Reader, Status, distinct};
+use fedgenie_experiment::experiment::stored::{Reader, Status};
 use fedgenie_experiment::experiment::{CONVERGENCE, INTERVAL_SEEDS, overridden, show, warnings as of_runs};
 use fedgenie_experiment::scenario::points;
 use fedgenie_simulator::policy;
@@ -204,35 +205,6 @@ impl Report {
             }
         }
     }
-}
-
-/// The prefix of each experiment's policies: nothing if there is one experiment, else its folder's name, made unique.
-pub(super) fn prefixes(results: &[Results]) -> Vec<String> {
-    if results.len() == 1 {
-        return vec![String::new()];
-    }
-    distinct(results.iter().map(|result| result.name.as_str()))
-}
-
-/// The labels of each experiment's policies.
-pub(super) fn labels(results: &[Results], prefixes: &[String]) -> Vec<Vec<String>> {
-    let of_one = |(results, prefix): (&Results, &String)| {
-        let label = |label: &String| if prefix.is_empty() { label.clone() } else { format!("{prefix}: {label}") };
-        results.labels.iter().map(label).collect()
-    };
-    results.iter().zip(prefixes).map(of_one).collect()
-}
-
-/// Experiments with the same points.
-pub(super) fn blocks(results: &[Results]) -> Vec<Vec<usize>> {
-    let mut blocks: Vec<Vec<usize>> = Vec::new();
-    for (folder, result) in results.iter().enumerate() {
-        match blocks.iter_mut().find(|block| results[block[0]].summary.points == result.summary.points) {
-            Some(block) => block.push(folder),
-            None => blocks.push(vec![folder]),
-        }
-    }
-    blocks
 }
 
 /// The series of all policies that have runs.

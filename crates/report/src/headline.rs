@@ -13,9 +13,9 @@ pub(super) mod brief;
 mod ratio;
 mod shown;
 
-use super::build::{blocks, labels, prefixes};
 use super::controls::controls;
 use super::export::column_name;
+use super::groups::{blocks, labels, prefixes};
 use super::model::Table;
 use super::source::Results;
 use super::study::{Quantity, Study, counted};

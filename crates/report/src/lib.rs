@@ -20,6 +20,7 @@ mod diff;
 mod export;
 mod figures;
 mod folders;
+mod groups;
 mod headline;
 mod html;
 mod lacking;
@@ -42,8 +43,8 @@ pub use export::{ExportFormat, Exported, export};
 pub use headline::{Headline, HeadlineWishes, headline};
 pub use html::html;
 pub use model::{
-    Axis, Chart, Choice, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Report, Scale,
-    Series, Table, Verdict, Why,
+    Axis, Brief, Chart, Choice, Decided, Experiment, Figure, Interval, Line, LineKind, Mark, Overview, Panel, Report,
+    Scale, Series, Table, Verdict, Why,
 };
 pub use source::Results;
 pub use style::{Marker, Outline, Style};

@@ -1,6 +1,5 @@
 //! Results of an experiment, from its folder or straight from its runs.
 
-use super::headline::HeadlineWishes;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::answers::answers;
 use fedgenie_experiment::experiment::stored::{Changed, Notice, Reader, RunState, Status, Stored, name_of, of_runs};
@@ -173,12 +172,12 @@ impl Results {
     }
 
     /// Lets the page begin with a table of these columns and ratios, in place of the scenario's.
-    pub fn show_first(&mut self, wishes: HeadlineWishes<'_>) {
+    pub fn show_first(&mut self, columns: &[String], ratio_to: Option<&str>) {
         let report = &mut self.summary.report;
-        if !wishes.columns.is_empty() {
-            report.columns = wishes.columns.to_vec();
+        if !columns.is_empty() {
+            report.columns = columns.to_vec();
         }
-        report.ratio_to = wishes.ratio_to.map(str::to_owned).or(report.ratio_to.take());
+        report.ratio_to = ratio_to.map(str::to_owned).or(report.ratio_to.take());
     }
 
     /// Index of the policy that the others are compared with.

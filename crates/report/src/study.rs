@@ -1,21 +1,21 @@
 //! Policies of one or several experiments with the same points, ready to be compared.
 
-use super::courses::Over;
+mod quantities;
+
 use super::folders::Pairing;
 use super::model::{Axis, Interval, Scale};
 use super::source::Results;
 use fedgenie_core::math::statistics::Estimate;
 pub(super) use fedgenie_core::metric::Better;
-use fedgenie_core::metric::{Metric, MetricId, Names, Place, Statistic};
+use fedgenie_core::metric::{Metric, MetricId, Names};
 use fedgenie_experiment::experiment::answers::questions;
 use fedgenie_experiment::experiment::compared::Aim;
 use fedgenie_experiment::experiment::controls::{self, INITIAL};
 use fedgenie_experiment::experiment::sample::Sample;
-use fedgenie_experiment::experiment::{
-    CONVERGENCE, INTERVAL_SEEDS, Reached, RunSummary, is_loss, is_told_who_was_asked,
-};
+use fedgenie_experiment::experiment::{INTERVAL_SEEDS, Reached, RunSummary};
+use fedgenie_experiment::scenario::report::Over;
 use fedgenie_experiment::scenario::{Sweep, points};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A policy of an experiment.
 pub(super) struct Arm<'a> {
@@ -359,96 +359,6 @@ impl<'a> Study<'a> {
             |quantity: &Quantity| questions.iter().position(|aim| aim.key == quantity.key).unwrap_or(questions.len());
         let mut all = self.quantities();
         all.sort_by_key(place);
-        all
-    }
-
-    /// The quantities by which policies are compared, the most important first; those that are zero everywhere are left
-    /// out.
-    pub fn quantities(&self) -> Vec<Quantity> {
-        let mut all = Vec::new();
-        let (declared, targets) = (self.measured(), self.targets());
-        for id in self.metrics() {
-            // Over the last evaluated rounds as at the end.
-            let plain = MetricId { is_last: false, ..id };
-            let known = declared.iter().find(|metric| metric.id == plain && plain.over != Some(Statistic::Sd));
-            let better = known.map(|metric| metric.better);
-            let is_aimed_at = targets.iter().any(|reached| id.is_called(&reached.target.metric));
-            let of_servers = |metric: &Metric| metric.main && plain == metric.id.over(Place::Servers, Statistic::Mean);
-            let is_main = is_aimed_at
-                || id.place == Place::Test && is_loss(id)
-                || known.is_some_and(|metric| metric.main)
-                || declared.iter().any(of_servers);
-            let words = format!("final {}", id.words());
-            all.push(Quantity { is_main, ..Quantity::new(format!("final.{id}"), words, None, better) });
-        }
-        if self.limits_traffic() {
-            for metric in declared.iter().filter(|metric| metric.main) {
-                let words = metric.id.words();
-                let best =
-                    Quantity::new(format!("best.{}", metric.id), format!("best {words}"), None, Some(metric.better));
-                all.insert(0, best.main());
-                let amounts: BTreeSet<u64> =
-                    self.arms.iter().flat_map(Arm::all_runs).flat_map(|run| run.at_bytes.keys().copied()).collect();
-                for bytes in amounts {
-                    let key = format!("at_bytes.{bytes}.{}", metric.id);
-                    all.push(Quantity::new(key, format!("{words} at {bytes} B"), None, Some(metric.better)));
-                }
-            }
-        }
-        for name in self.meters() {
-            all.push(Quantity::new(format!("regret.{name}"), regret_words(name), None, Some(Better::Lower)).main());
-        }
-        for target in targets {
-            let name = target.name();
-            let words = format!("virtual time to {name}");
-            all.push(Quantity::new(format!("time_to.{name}"), words, Some("s"), Some(Better::Lower)).main());
-            let words = format!("traffic to {name}");
-            let bytes = Quantity::new(format!("bytes_to.{name}"), words, Some("B"), Some(Better::Lower));
-            all.push(if self.limits_traffic() { bytes.main() } else { bytes });
-            let words = format!("share of runs that reach {name}");
-            all.push(Quantity::new(format!("reached.{name}"), words, None, Some(Better::Higher)).main());
-        }
-        if self.arms.iter().flat_map(Arm::all_runs).any(|run| run.converged.is_some()) {
-            let of = |what: &str, words: &str, unit| {
-                Quantity::new(
-                    format!("{what}.{CONVERGENCE}"),
-                    format!("{words} convergence"),
-                    unit,
-                    Some(Better::Lower),
-                )
-            };
-            all.push(of("time_to", "virtual time to", Some("s")).main());
-            all.push(of("bytes_to", "traffic to", Some("B")));
-            all.push(of("compute_to", "computing to", Some("s")));
-            let words = "share of runs that converge";
-            all.push(Quantity::new(format!("reached.{CONVERGENCE}"), words, None, None).main());
-        }
-        // Less time is better for the same number of rounds; where time ends the run, it has no direction.
-        let rounds: BTreeSet<u32> = self.arms.iter().flat_map(Arm::all_runs).map(|run| run.rounds).collect();
-        let time = (rounds.len() == 1).then_some(Better::Lower);
-        all.push(Quantity::new("virtual_time_s", "virtual time of the run", Some("s"), time).main());
-        all.push(Quantity::new("rounds", "rounds", None, None));
-        let lower = Some(Better::Lower);
-        all.push(Quantity::new("wasted_compute_s", "wasted computing", Some("s"), lower));
-        all.push(Quantity::new("wasted_down_bytes", "wasted download", Some("B"), lower));
-        all.push(Quantity::new("wasted_up_bytes", "wasted upload", Some("B"), lower));
-        if self.results.iter().any(|results| is_told_who_was_asked(&results.summary)) {
-            all.push(Quantity::new("asked_mean", "clients asked at once", None, None));
-            all.push(Quantity::new("arrived_mean", "updates that arrived of them", None, None));
-        }
-        all.push(Quantity::new("unique_clients", "clients selected at least once", None, None));
-        all.push(Quantity::new("jain", "Jain's index of selections", None, None));
-        all.push(Quantity::new("gini", "Gini index of selections", None, None));
-        let is_there = |key: &str| {
-            self.arms
-                .iter()
-                .flat_map(|arm| &arm.numbers)
-                .flat_map(BTreeMap::values)
-                .any(|numbers| numbers.get(key).is_some_and(|&value| value != 0.0))
-        };
-        // That no run reaches a target is worth a column.
-        all.retain(|quantity| quantity.key.starts_with("time_to.") || is_there(&quantity.key));
-        all.sort_by_key(|quantity| !quantity.is_main);
         all
     }
 }

@@ -1,5 +1,7 @@
 //! Metrics of edge servers over the last evaluated rounds.
 
+use super::RunSummary;
+use super::measured::by_name;
 use fedgenie_core::metric::{Measure, Measures, MetricId, Place, Statistic};
 use fedgenie_core::state::Stateful;
 use fedgenie_simulator::run::Run;
@@ -46,9 +48,15 @@ impl LastRounds {
         self.rounds.push(measured.to_vec());
     }
 
+    /// Adds both to the results of a run.
+    pub fn tell(&self, measures: &Measures, summary: &mut RunSummary) {
+        summary.final_metrics.extend(by_name(self.summary(measures)));
+        summary.servers = self.by_server(measures);
+    }
+
     /// Of each measure by its name, each server's mean over the rounds that are asked for, or its value in the last
     /// evaluated one.
-    pub fn by_server(&self, measures: &Measures) -> BTreeMap<String, Vec<Option<f64>>> {
+    fn by_server(&self, measures: &Measures) -> BTreeMap<String, Vec<Option<f64>>> {
         let servers = self.rounds.first().map_or(0, Vec::len);
         let of_measure = |(index, measure): (usize, &Measure)| {
             let of_server = |server: usize| {
@@ -63,7 +71,7 @@ impl LastRounds {
 
     /// Of each measure, each server's mean over the rounds that are asked for, then mean, deviation, smallest and
     /// largest over servers: `server_accuracy_mean_last`, …
-    pub fn summary(&self, measures: &Measures) -> Vec<(MetricId, f64)> {
+    fn summary(&self, measures: &Measures) -> Vec<(MetricId, f64)> {
         let mut found = Vec::new();
         let by_server = self.by_server(measures);
         for measure in measures.of_data.iter().filter(|_| self.asked.is_some_and(|asked| asked > 0)) {

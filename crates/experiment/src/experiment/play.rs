@@ -193,11 +193,9 @@ impl Experiment {
         let effective = self.effective(id, world, &run);
         let initial = world.initial_metrics(&settings.evaluate).map_err(failed)?;
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
-        summary.final_metrics.extend(by_name(last.summary(&world.measures)));
+        last.tell(&world.measures, &mut summary);
         summary.budget_bytes = world.budget.bytes;
-        summary.servers = last.by_server(&world.measures);
-        summary.with = arm.overridden();
-        summary.sees_truth = Some(sees_truth);
+        (summary.with, summary.sees_truth) = (arm.overridden(), Some(sees_truth));
         (summary.metrics, summary.outcomes) = metered.finish(summary.metrics.clients.take());
         summary.bound = bound(world, &arm.policy, arm.cohort);
         summary.effective = effective;

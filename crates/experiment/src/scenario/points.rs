@@ -61,9 +61,11 @@ pub fn values(texts: &[String]) -> Vec<String> {
     if distinct.len() < different.len() || names.iter().any(String::is_empty) { texts.to_vec() } else { names }
 }
 
-/// A name for each path: its unique end, in words.
+/// A name for each path: its unique end, in words; of a law of latencies with its phase, `compute constant`.
 pub fn titles(paths: &[&String]) -> Vec<String> {
-    paths.iter().map(|path| cut(path, paths).replace(['_', '.'], " ")).collect()
+    let end = |path: &str| path.strip_prefix("population.latency.").map(str::to_owned);
+    let title = |path: &&String| end(path).unwrap_or_else(|| cut(path, paths).to_owned()).replace(['_', '.'], " ");
+    paths.iter().map(title).collect()
 }
 
 /// A legend of the names: each with the whole setting, for people, where the name alone may not say it; empty where
@@ -196,6 +198,16 @@ mod tests {
         let expected = ["one.alpha = 0.5, two.alpha = 1.0", "one.alpha = 1.0, two.alpha = 2.0"];
         assert_eq!(of(&[&one, &two]), expected);
         assert_eq!(cut("seeds", &[&"a.seeds".to_owned(), &"seeds".to_owned()]), "seeds");
+    }
+
+    #[test]
+    fn axes_are_titled_by_the_ends_of_their_paths() {
+        let titles = |paths: [&str; 2]| super::titles(&paths.map(str::to_owned).iter().collect::<Vec<_>>());
+        assert_eq!(titles(["protocol.deadline.deadline", "training.batch"]), ["deadline", "batch"]);
+        assert_eq!(titles(["policy.one.alpha", "policy.two.alpha"]), ["one alpha", "two alpha"]);
+        let laws = ["population.latency.compute.constant", "population.latency.upload.exponential.mean"];
+        assert_eq!(titles(laws), ["compute constant", "upload exponential mean"]);
+        assert_eq!(titles(["task.mlp.data_size", "stop.rounds"]), ["data size", "rounds"]);
     }
 
     #[test]

@@ -107,18 +107,6 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
             Swept::Grid([one, two], ..) => (format!("{one} and {two}"), ["Colours are means over seeds.", CONTOURS]),
             Swept::Points => ("the sweep".to_owned(), ["Means over seeds.", &whiskers]),
         };
-        let words = |(arm, point): (usize, usize)| {
-            let label = study.words(arm, point);
-            if let Some(cell) = study.until_cell(arm, point, &quantity.key) {
-                let unit = quantity.unit.map_or_else(String::new, |unit| format!(" {unit}"));
-                return Some(format!("{label}: {cell}{unit}"));
-            }
-            let estimate = study.estimate(arm, point, &quantity.key)?;
-            Some(match counted(&quantity.key, &estimate) {
-                Some(runs) => format!("{label}: {runs} runs"),
-                None => mean_words(&label, &estimate, quantity.unit),
-            })
-        };
         let caption = format!("{} at every point of the sweep. {drawn}", capitalised(&quantity.words));
         let mut method = format!("{how}{} Swept: {}.", study.method(&quantity), paths.join(", "));
         if let Some(paths) = rewards.as_ref().filter(|_| quantity.key.starts_with("regret.")) {
@@ -133,12 +121,26 @@ pub(super) fn quantities(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<F
             title: format!("{} over {over}", capitalised(&quantity.words)),
             caption,
             method,
-            summary: study.combinations().into_iter().filter_map(words).collect(),
+            summary: study.combinations().into_iter().filter_map(|of| words(study, of, &quantity)).collect(),
             choice: Choice::new("quantities", [("of", &quantity.words)]),
             chart,
         });
     }
     figures
+}
+
+/// A quantity of a policy at a point, in a sentence.
+fn words(study: &Study<'_>, (arm, point): (usize, usize), quantity: &Quantity) -> Option<String> {
+    let label = study.words(arm, point);
+    if let Some(cell) = study.until_cell(arm, point, &quantity.key) {
+        let unit = quantity.unit.map_or_else(String::new, |unit| format!(" {unit}"));
+        return Some(format!("{label}: {cell}{unit}"));
+    }
+    let estimate = study.estimate(arm, point, &quantity.key)?;
+    Some(match counted(&quantity.key, &estimate) {
+        Some(runs) => format!("{label}: {runs} runs"),
+        None => mean_words(&label, &estimate, quantity.unit),
+    })
 }
 
 /// The drawn value of a quantity: where no run arrives, the horizon.
