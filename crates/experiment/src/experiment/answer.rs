@@ -81,6 +81,9 @@ pub struct Answer {
     /// Where only candidates that are not told apart in another quantity are compared: that quantity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub among: Option<String>,
+    /// That quantity in words.
+    #[serde(skip)]
+    pub among_words: String,
     /// The quantity: a key of `values`.
     pub by: String,
     /// Whether `by` is the time to the level of a metric that all these runs reach, which is no target of the scenario:

@@ -88,7 +88,11 @@ fn fields(summary: &Summary, aim: &Aim) -> Vec<Field> {
     }
     // Regrets in different rewards are not comparable.
     if is_sweep && !(is_regret && summary.sweep.moves("regret")) && (labels.len() == 1 || !is_of_worlds(summary)) {
-        fields.extend(labels.iter().map(of_label));
+        // The regret of a policy that is shown the truth says nothing about its settings.
+        let is_asked = |label: &&&str| {
+            !(is_regret && summary.runs.iter().any(|run| run.arm == **label && run.sees_truth == Some(true)))
+        };
+        fields.extend(labels.iter().filter(is_asked).map(of_label));
     }
     fields.retain(|field| field.candidates.len() > 1);
     fields
@@ -155,13 +159,21 @@ fn beside(summary: &Summary, aim: &Aim) -> Option<Aim> {
 fn among_equals(summary: &Summary, first: &Answer, (aim, mut field): (&Aim, Field)) -> Option<Answer> {
     let best = first.best.as_ref().filter(|_| !first.equal.is_empty())?;
     let sees = |label: &String| summary.runs.iter().any(|run| run.arm == *label && run.sees_truth == Some(true));
-    let is_choice = |name: &Name| !matches!(name, Name::Label(label) if sees(label));
-    let is_equal = |name: &Name| is_choice(name) && (name == best || first.equal.contains(name));
-    let kept = std::mem::take(&mut field.names).into_iter().zip(std::mem::take(&mut field.candidates));
-    (field.names, field.candidates) = kept.filter(|(name, _)| is_equal(name)).unzip();
+    let is_equal = |name: &Name| name == best || first.equal.contains(name);
+    let all = std::mem::take(&mut field.names).into_iter().zip(std::mem::take(&mut field.candidates));
+    for (name, sample) in all.filter(|(name, _)| is_equal(name)) {
+        match name {
+            Name::Label(label) if sees(&label) => field.knowing.push((label, sample)),
+            name => {
+                field.names.push(name);
+                field.candidates.push(sample);
+            }
+        }
+    }
     let found = answer(summary, aim, &field, None)?;
     let tells = found.others.iter().any(|other| is_told_apart(&other.found));
-    tells.then(|| Answer { among: Some(first.by.clone()), edge: None, ..found })
+    let (among, among_words) = (Some(first.by.clone()), first.quantity.clone());
+    tells.then(|| Answer { among, among_words, edge: None, ..found })
 }
 
 /// The answers of an experiment in sentences for people.
@@ -179,6 +191,7 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
         point: field.point,
         policy: field.policy.clone(),
         among: None,
+        among_words: String::new(),
         by: aim.key.clone(),
         is_common_level: false,
         quantity: aim.words.clone(),

@@ -103,6 +103,9 @@ impl Words<'_> {
 
     /// Whether the best policy is the same at all points, where a question is asked at several.
     fn turns(&self, answers: &[Answer], first: &Answer) -> Option<String> {
+        if first.question == Question::Setting {
+            return None;
+        }
         let is_it = |answer: &&Answer| answer.point.is_some() && answer.by == first.by && answer.among.is_none();
         let asked: Vec<&Answer> = answers.iter().filter(is_it).collect();
         let ranked: Vec<&Answer> = asked.iter().copied().filter(|answer| answer.best.is_some()).collect();
@@ -186,7 +189,10 @@ impl Words<'_> {
             Name::Label(label) => label,
             Name::Point(point) => &self.leads[*point],
         };
-        let among = if answer.among.is_some() { "of these, " } else { "" };
+        let among = match &answer.among {
+            Some(_) => format!("of those not told apart by {}, ", answer.among_words),
+            None => String::new(),
+        };
         let horizon = answer.horizon.map_or_else(String::new, |end| format!(" by {} {}", number(end), answer.unit));
         let common = if answer.is_common_level { ", which all runs reach" } else { "" };
         let seeds = if value.n == 1 { "1 seed".to_owned() } else { format!("{} seeds", value.n) };

@@ -5,7 +5,7 @@ use super::*;
 use crate::scenario::report::ReportConfig;
 use crate::scenario::{Point, Sweep};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const TARGET: &str = "test_loss <= 0.3";
 
@@ -350,8 +350,9 @@ fn among_equals_the_better_in_another_quantity_is_told() {
     let beside = first.others[0].beside.as_ref().unwrap();
     assert_eq!((beside.by.as_str(), beside.found.mean), ("virtual_time_s", -600.0));
     assert!(
-        told(&summary).all()[1]
-            .starts_with("Of these, fast is fastest: 300 s, 3 seeds; slow takes 600 s longer (3.0 times as long)."),
+        told(&summary).all()[1].starts_with(
+            "Of those not told apart by final test accuracy, fast is fastest: 300 s, 3 seeds; slow takes 600 s"
+        ),
         "{:?}",
         told(&summary).all()
     );
@@ -463,4 +464,23 @@ fn under_a_budget_bytes_are_compared() {
     assert!((answer.others[0].difference - (1000.0 - (600.0 + 970.0 + 970.0) / 3.0)).abs() < 1e-9);
     // In time they are not fairly watched: the budget ended one at 20 s.
     assert!(!summary.answers.iter().any(|answer| answer.by.starts_with("time_to.")));
+}
+
+/// Policies over settings are asked for a policy and for a setting: each sentence is told once.
+#[test]
+fn no_sentence_is_told_twice() {
+    let points: Vec<(&str, &str)> = ["2", "5", "10"].map(|value| ("protocol.synchronous.cohort", value)).to_vec();
+    let of = |arm, point: usize, time: f64| {
+        let arrivals = [Some(time), Some(time + 1.0), Some(time + 3.0)];
+        runs(arm, point, &arrivals, (99.0, "rounds"))
+    };
+    let all =
+        (0..3).flat_map(|point| [of("a", point, 10.0 + point as f64), of("b", point, 30.0 - point as f64)].concat());
+    let summary = summary_of(&points, None, all.collect());
+    let told = told(&summary);
+    assert_eq!(told.first[0], "a is fastest to test_loss <= 0.3 at all 3 points.");
+    assert!(told.first[1].starts_with("For a, cohort = 2 is fastest"), "{told:?}");
+    let all = told.all();
+    let distinct: BTreeSet<&String> = all.iter().collect();
+    assert_eq!(distinct.len(), all.len(), "{all:?}");
 }
