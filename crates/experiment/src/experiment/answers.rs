@@ -206,10 +206,9 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
         edge: None,
         equal: Vec::new(),
         others: Vec::new(),
-        partial: Vec::new(),
+        partial: partial(field),
         sees_truth: field.knowing.iter().map(|(label, sample)| (label.clone(), sample.estimate(follow_up))).collect(),
     };
-    answer.partial = partial(field);
     let ranking = match found {
         Ok(ranking) => ranking,
         Err(Unranked::OtherSeeds) => {
