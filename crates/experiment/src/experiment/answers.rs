@@ -5,7 +5,7 @@
 //! another is best. Of one policy it asks which point of the sweep. Where several policies are compared over points
 //! that set none of the world's sections, which point is asked for each of them as well. Each question is asked in the
 //! main quantity ([`Aim::of`]), and policies' also in the first measured regret. If the main quantity is a metric, the
-//! time to the level that all reach is compared as well ([`level`]).
+//! time to the level that all reach is compared as well (`answers/level.rs`).
 //!
 //! An answer ranks only what can be compared: candidates that are fairly watched ([`until`](super::until)) and of which
 //! one has the seeds of all. Otherwise it says why not, and the settings under which they could be.
@@ -173,7 +173,7 @@ fn among_equals(summary: &Summary, first: &Answer, (aim, mut field): (&Aim, Fiel
     let found = answer(summary, aim, &field, None)?;
     let tells = found.others.iter().any(|other| is_told_apart(&other.found));
     let (among, among_words) = (Some(first.by.clone()), first.quantity.clone());
-    tells.then(|| Answer { among, among_words, edge: None, ..found })
+    tells.then_some(Answer { among, among_words, edge: None, ..found })
 }
 
 /// The answers of an experiment in sentences for people.
