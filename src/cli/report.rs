@@ -48,8 +48,9 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Error> {
     let mut results = Report::results(&arguments.folders, arguments.reference.as_deref(), &reader)?;
     if parts == (None, None) && (!wishes.columns.is_empty() || wishes.ratio_to.is_some()) {
         // An unknown name is refused as for other formats.
-        headline(&results, wishes)?;
-        results.iter_mut().for_each(|results| results.show_first(wishes.columns, wishes.ratio_to));
+        let table = headline(&results, wishes)?;
+        let columns = if wishes.columns.is_empty() { &[] } else { table.keys() };
+        results.iter_mut().for_each(|results| results.show_first(columns, wishes.ratio_to));
     }
     let mut report = Report::of(&results);
     for warning in report.warnings.iter().filter(|warning| !told.borrow().contains(warning)) {

@@ -192,9 +192,10 @@ fn a_scenario_says_what_is_seen_first() {
     assert!(answer.stderr.contains(warning), "{answer:?}");
     place.run_into("again", &["--set", "stop.rounds=20"]);
     assert!(place.fedgenie(&["diff", "out", "again"]).stdout.contains(warning));
-    let answer = place.fedgenie(&["report", "out", "--columns", "rounds,jain", "--ratio-to", "cs-ucb"]);
+    let answer = place.fedgenie(&["report", "out", "--columns", "final test loss,jain", "--ratio-to", "cs-ucb"]);
     let page = place.text("out/report.html");
     assert!(answer.code == 0 && page.contains("<th scope=\"col\">ratio to cs-ucb</th>"), "{answer:?}");
+    assert!(page.contains("<th scope=\"col\">final test loss</th>") && !answer.stderr.contains("[report] columns"));
     assert!(!page.contains("<th scope=\"col\">computing for probes [s]</th>"));
     assert_eq!(place.fedgenie(&["report", "out", "--columns", "roundz"]).code, 2);
     place.write("other.toml", report("ratio_to = \"randm\""));

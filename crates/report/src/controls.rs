@@ -2,7 +2,7 @@
 
 use super::study::{Quantity, Study};
 use fedgenie_core::math::statistics::Estimate;
-use fedgenie_experiment::experiment::controls::Controls;
+use fedgenie_experiment::experiment::controls::{Controls, value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A control in a table.
@@ -15,8 +15,7 @@ pub(super) struct Control {
 impl Control {
     /// Its value of a quantity, if that is a metric at the end of a run, at its best or at convergence.
     pub fn value(&self, quantity: &Quantity) -> Option<&Estimate> {
-        let (what, metric) = quantity.key.split_once('.')?;
-        self.metrics.get(metric).filter(|_| ["final", "best", "converged"].contains(&what))
+        value(&self.metrics, &quantity.key)
     }
 
     /// Its seeds.

@@ -50,6 +50,8 @@ pub struct HeadlineWishes<'a> {
 pub struct Headline {
     /// The heading of the first column.
     subject: String,
+    /// The keys of the columns of values.
+    keys: Vec<String>,
     /// Headings of the columns after the first.
     headings: Vec<String>,
     /// Each with its label.
@@ -88,7 +90,7 @@ pub fn headline(results: &[Results], wishes: HeadlineWishes<'_>) -> Result<Headl
 /// The headline table of the studies of some results.
 ///
 /// # Errors
-/// If a column is unknown that the scenario does not ask for.
+/// If a column of the wishes is unknown.
 pub(super) fn of_studies(studies: &[Study<'_>], wishes: HeadlineWishes<'_>) -> Result<Headline, Error> {
     let report = studies.first().and_then(|study| study.arms.first()).map(|arm| &studies[0].results[arm.folder]);
     let own = report.and_then(|results| results.summary.report.ratio_to.as_deref());
@@ -108,7 +110,9 @@ pub(super) fn of_studies(studies: &[Study<'_>], wishes: HeadlineWishes<'_>) -> R
         }
     };
     let headings = columns.iter().zip(&scales).map(heading).collect();
-    let mut found = Headline { subject: subject(studies), headings, ..Headline::default() };
+    let values = columns.iter().filter(|column| !column.is_ratio);
+    let keys = values.map(|column| column.quantity.key.clone()).collect();
+    let mut found = Headline { subject: subject(studies), keys, headings, ..Headline::default() };
     for study in studies {
         let best: Vec<Places> = columns.iter().map(|column| best(study, column)).collect();
         for (arm, point) in study.combinations() {
@@ -171,8 +175,10 @@ fn columns(studies: &[Study<'_>], wishes: HeadlineWishes<'_>) -> Result<Vec<Colu
     if !wishes.columns.is_empty() {
         chosen = wishes.columns.iter().map(|name| asked(&known, name)).collect::<Result<_, _>>()?;
     } else if !of_scenario.is_empty() {
-        // A warning names the unknown ones.
-        chosen = of_scenario.iter().filter_map(|name| asked(&known, name).ok()).collect();
+        // A warning names the unknown ones; if all are, the main quantities stand there.
+        let of_key = |key: &String| known.iter().find(|quantity| quantity.key == *key).cloned();
+        let own: Vec<Quantity> = of_scenario.iter().filter_map(of_key).collect();
+        chosen = if own.is_empty() { chosen } else { own };
     }
     let of = |quantity: Quantity| {
         let has_ratio = wishes.ratio_to.is_some() && !quantity.key.starts_with("reached.");
@@ -325,6 +331,11 @@ fn notes(studies: &[Study<'_>], columns: &[Column], table: &Headline, wishes: He
 }
 
 impl Headline {
+    /// The keys of its columns.
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
     /// Whether it has no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -411,6 +422,7 @@ mod tests {
         let beyond = Shown::beyond(5400.0).among(Some((2, 3))).scaled(1.0, None);
         Headline {
             subject: "policy".to_owned(),
+            keys: Vec::new(),
             headings: vec!["s to test_loss <= 1 [s]".to_owned(), "ratio to a|b".to_owned()],
             rows: vec![
                 ("a|b".to_owned(), vec![best, shown(1.0, 0.012)]),

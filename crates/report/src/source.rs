@@ -171,7 +171,7 @@ impl Results {
         Ok(())
     }
 
-    /// Lets the page begin with a table of these columns and ratios, in place of the scenario's.
+    /// Lets the page begin with a table of these columns, by their keys, and ratios, in place of the scenario's.
     pub fn show_first(&mut self, columns: &[String], ratio_to: Option<&str>) {
         let report = &mut self.summary.report;
         if !columns.is_empty() {

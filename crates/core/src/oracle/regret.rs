@@ -5,7 +5,8 @@
 //! history `H_t`. Each meter adds up, over rounds, `[speed + gen](G_t) − [speed + gen](A_t)` with
 //! `gen(S) = (α/m) Σ_{k∈S} g_k` and
 //!
-//! - `mean`: speed `min_{k∈S} μ_k`. Never negative, because `G_t` maximises it. Theorem 1 bounds this meter.
+//! - `mean`: speed `min_{k∈S} μ_k`. Never negative for a set of the size of `G_t`, which maximises it; a smaller set
+//!   may be faster. Theorem 1 bounds this meter.
 //! - `realised`: speed `min_{k∈S} τ_min/τ_{k,t}` with this round's latencies, for clients that were not selected as
 //!   well.
 //! - `expected`: speed `E[min_{k∈S} τ_min/τ_k] = ∫₀¹ Π_{k∈S} P(τ_k ≤ τ_min/v) dv`. May be negative: `G_t` does not

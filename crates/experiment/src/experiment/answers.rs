@@ -38,6 +38,29 @@ struct Field {
 }
 
 impl Field {
+    /// The same question of these candidates, but for policies that are shown the truth, which are named beside them.
+    fn of(&self, summary: &Summary, candidates: impl IntoIterator<Item = (Name, Sample)>) -> Self {
+        let mut field = Self {
+            question: self.question,
+            point: self.point,
+            policy: self.policy.clone(),
+            names: Vec::new(),
+            candidates: Vec::new(),
+            knowing: Vec::new(),
+        };
+        let sees = |label: &String| summary.runs.iter().any(|run| run.arm == *label && run.sees_truth == Some(true));
+        for (name, sample) in candidates {
+            match name {
+                Name::Label(label) if sees(&label) => field.knowing.push((label, sample)),
+                name => {
+                    field.names.push(name);
+                    field.candidates.push(sample);
+                }
+            }
+        }
+        field
+    }
+
     /// Whether it has the candidates of the same question, in another quantity.
     fn is_of(&self, other: &Self) -> bool {
         let of = |field: &Self| (field.question, field.point, field.policy.clone(), field.names.clone());
@@ -131,7 +154,9 @@ pub fn answers(summary: &Summary) -> Vec<Answer> {
             let same = besides.iter().position(|other| other.is_of(&field));
             let beside = beside.as_ref().zip(same.map(|index| besides.swap_remove(index)));
             let Some(found) = answer(summary, aim, &field, beside.as_ref()) else { continue };
-            of_levels.extend(level::answer(summary, aim, &field).filter(|_| place == 0));
+            if place == 0 {
+                of_levels.extend(level::answer(summary, aim, &field));
+            }
             let among = beside.filter(|_| place == 0).and_then(|beside| among_equals(summary, &found, beside));
             all.push(found);
             all.extend(among);
@@ -156,21 +181,11 @@ fn beside(summary: &Summary, aim: &Aim) -> Option<Aim> {
 /// Of candidates that are not told apart in the main quantity, the one that is better in another: the faster where a
 /// metric was compared, the one with the better metric where a time was. Policies that see the truth are no choice.
 /// `None` if that tells nobody apart.
-fn among_equals(summary: &Summary, first: &Answer, (aim, mut field): (&Aim, Field)) -> Option<Answer> {
+fn among_equals(summary: &Summary, first: &Answer, (aim, field): (&Aim, Field)) -> Option<Answer> {
     let best = first.best.as_ref().filter(|_| !first.equal.is_empty())?;
-    let sees = |label: &String| summary.runs.iter().any(|run| run.arm == *label && run.sees_truth == Some(true));
     let is_equal = |name: &Name| name == best || first.equal.contains(name);
-    let all = std::mem::take(&mut field.names).into_iter().zip(std::mem::take(&mut field.candidates));
-    for (name, sample) in all.filter(|(name, _)| is_equal(name)) {
-        match name {
-            Name::Label(label) if sees(&label) => field.knowing.push((label, sample)),
-            name => {
-                field.names.push(name);
-                field.candidates.push(sample);
-            }
-        }
-    }
-    let found = answer(summary, aim, &field, None)?;
+    let all = field.names.iter().cloned().zip(field.candidates.iter().cloned());
+    let found = answer(summary, aim, &field.of(summary, all.filter(|(name, _)| is_equal(name))), None)?;
     let tells = found.others.iter().any(|other| is_told_apart(&other.found));
     let (among, among_words) = (Some(first.by.clone()), first.quantity.clone());
     tells.then_some(Answer { among, among_words, edge: None, ..found })

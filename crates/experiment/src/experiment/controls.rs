@@ -16,6 +16,12 @@ pub const INITIAL: &str = "initial";
 /// Estimates by the name of a control, then of a metric.
 pub type Controls = BTreeMap<String, BTreeMap<String, Estimate>>;
 
+/// The value of a control for a quantity of runs: that of a metric at the end, at its best or at convergence.
+pub fn value<'a>(metrics: &'a BTreeMap<String, Estimate>, key: &str) -> Option<&'a Estimate> {
+    let (what, metric) = key.split_once('.')?;
+    metrics.get(metric).filter(|_| ["final", "best", "converged"].contains(&what))
+}
+
 /// The controls of the runs of a point.
 pub fn of<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Controls {
     let mut found: BTreeMap<(&str, &str), BTreeMap<u64, Option<f64>>> = BTreeMap::new();

@@ -175,7 +175,7 @@ pub fn table(summary: &Summary) -> String {
 fn rows_of_controls(summary: &Summary, point: usize, columns: &[(String, String)]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (name, metrics) in &summary.controls[point] {
-        let value = |key: &String| metrics.get(key.strip_prefix("final.")?);
+        let value = |key: &String| super::controls::value(metrics, key);
         if columns.iter().any(|(key, _)| value(key).is_some()) {
             let cell = |(key, _): &(String, String)| value(key).map_or_else(|| "–".to_owned(), show);
             rows.push(std::iter::once(format!("({name})")).chain(columns.iter().map(cell)).collect());

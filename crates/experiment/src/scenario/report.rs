@@ -17,7 +17,7 @@ pub struct ReportConfig {
     pub reference: Option<String>,
     /// The quantity by which policies or settings are ranked: a key of `values` in `summary.json`, such as
     /// `"time_to.test_auc >= 0.82"`. Without it the time to the hardest target that is often reached, or else the
-    /// metric.
+    /// metric; where bytes ended runs, the bytes to that target, or else the best value of the metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<String>,
     /// The columns of the headline table: keys of `values` in `summary.json`, such as `"final.test_accuracy"` or

@@ -1,7 +1,7 @@
 //! Which cluster each edge server belongs to, over rounds.
 
 use crate::model::{Chart, Figure, Panel};
-use crate::study::{Study, linear};
+use crate::study::{Arm, Study, linear};
 use fedgenie_experiment::experiment::{CurvePoint, RunSummary};
 
 /// The most columns.
@@ -10,20 +10,21 @@ const MOST_ROUNDS: usize = 60;
 /// A map of server by round for each policy with cluster models, of its first seed. A cell is outlined where the server
 /// has moved since the round of the column before.
 pub(super) fn map(study: &Study<'_>) -> Option<Figure> {
-    let first = |arm: &crate::study::Arm<'_>| -> Option<(String, Vec<CurvePoint>, u64)> {
-        let run: &RunSummary = arm.all_runs().next()?;
+    let seed = study.arms.iter().flat_map(Arm::all_runs).map(|run| run.seed).min()?;
+    let first = |arm: &Arm<'_>| -> Option<(String, Vec<CurvePoint>)> {
+        let run: &RunSummary = arm.all_runs().find(|run| run.seed == seed)?;
         let known: Vec<&CurvePoint> = run.curve.iter().filter(|point| !point.clusters.is_empty()).collect();
         let stride = known.len().div_ceil(MOST_ROUNDS).max(1);
         let last = known.len().checked_sub(1)?;
         // The last round is among them.
         let kept = known.into_iter().enumerate().filter(|(index, _)| (last - index) % stride == 0);
-        Some((arm.label.clone(), kept.map(|(_, point)| point.clone()).collect(), run.seed))
+        Some((arm.label.clone(), kept.map(|(_, point)| point.clone()).collect()))
     };
-    let all: Vec<(String, Vec<CurvePoint>, u64)> = study.arms.iter().filter_map(first).collect();
-    let (_, longest, seed) = all.iter().max_by_key(|(_, points, _)| points.len())?;
+    let all: Vec<(String, Vec<CurvePoint>)> = study.arms.iter().filter_map(first).collect();
+    let (_, longest) = all.iter().max_by_key(|(_, points)| points.len())?;
     let rounds: Vec<u32> = longest.iter().map(|point| point.round).collect();
-    let servers = all.iter().flat_map(|(_, points, _)| points).map(|point| point.clusters.len()).max()?;
-    let panel = |(label, points, _): &(String, Vec<CurvePoint>, u64)| {
+    let servers = all.iter().flat_map(|(_, points)| points).map(|point| point.clusters.len()).max()?;
+    let panel = |(label, points): &(String, Vec<CurvePoint>)| {
         let at = |server: usize, round: u32| {
             let point = points.iter().find(|point| point.round == round)?;
             point.clusters.get(server).copied()
@@ -48,7 +49,7 @@ pub(super) fn map(study: &Study<'_>) -> Option<Figure> {
     if panels.iter().all(|panel| panel.contour.is_empty()) {
         return None;
     }
-    let last = |(label, points, _): &(String, Vec<CurvePoint>, u64)| {
+    let last = |(label, points): &(String, Vec<CurvePoint>)| {
         let clusters: Vec<String> = points.last()?.clusters.iter().map(u32::to_string).collect();
         Some(format!("{label}: servers end in clusters {}", clusters.join(", ")))
     };

@@ -1,24 +1,27 @@
 //! Metrics of each edge server.
 
 use crate::model::{Chart, Figure, Panel};
-use crate::study::{Study, capitalised, linear, rounded};
+use crate::study::{Arm, Study, capitalised, linear, rounded};
 use fedgenie_core::metric::Place;
 use fedgenie_experiment::experiment::{RunSummary, number};
 
 /// The most edge servers of a picture.
 const MOST_SERVERS: usize = 60;
 
-/// The main metric of each edge server under each policy's models, of the first seed: other seeds deal other data to
+/// The main metric of each edge server under each policy's models, of one seed: other seeds deal other data to
 /// the servers.
 pub(super) fn map(study: &Study<'_>) -> Option<Figure> {
     let main = study.measured().into_iter().find(|metric| metric.main && metric.id.place == Place::Test)?;
     let measure = main.id.measure;
-    let runs: Vec<(&str, &RunSummary)> =
-        study.arms.iter().filter_map(|arm| Some((arm.label.as_str(), arm.all_runs().next()?))).collect();
+    let seed = study.arms.iter().flat_map(Arm::all_runs).map(|run| run.seed).min()?;
+    let runs: Vec<(&str, &RunSummary)> = study
+        .arms
+        .iter()
+        .filter_map(|arm| Some((arm.label.as_str(), arm.all_runs().find(|run| run.seed == seed)?)))
+        .collect();
     let values = |run: &RunSummary| run.servers.get(measure).cloned().unwrap_or_default();
     let servers =
         runs.iter().map(|(_, run)| values(run).len()).max().filter(|servers| (2..=MOST_SERVERS).contains(servers))?;
-    let seed = runs.first()?.1.seed;
     let at = |run: &RunSummary, server: usize| values(run).get(server).copied().flatten();
     // Rows are from the bottom up.
     let row = |(_, run): &(&str, &RunSummary)| (0..servers).map(|server| at(run, server).map(rounded)).collect();

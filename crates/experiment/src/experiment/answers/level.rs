@@ -2,9 +2,9 @@
 //!
 //! # Definition
 //! The *common level* of some candidates is the worst of the best values that their runs have in an evaluated round,
-//! rounded to the easier side, by a hundredth of the way from the untrained model to the best value of all at most. So
-//! every run reaches it, and no watch ends too early. It says nothing if a run hardly learns: there is one only if it
-//! lies at least half of that way.
+//! rounded to the easier side to a power of ten that is at most a hundredth of the way from the untrained model to the
+//! best value of all. So every run reaches it, and no watch ends too early. It says nothing if a run hardly learns:
+//! there is one only if it lies at least half of that way. Policies that are shown the truth are no candidates.
 
 use super::super::answer::{Answer, Name, Question};
 use super::super::compared::Aim;
@@ -40,15 +40,12 @@ pub(super) fn answer(summary: &Summary, aim: &Aim, field: &Field) -> Option<Answ
     if !(way > 0.0 && way.is_finite() && worst.is_finite()) {
         return None;
     }
-    let digits = floor(log10(way / 100.0));
-    let step = power(10.0, digits);
-    let level = floor(worst / step) * step;
+    let level = rounded_down(worst, floor(log10(way / 100.0)))?;
     if level - untrained < LEAST_PART * way {
         return None;
     }
     let sign = if aim.better == Better::Higher { ">=" } else { "<=" };
-    let written = format!("{:.*}", (-digits).max(0.0) as usize, aim.better.quality(level));
-    let shown: f64 = written.parse().ok()?;
+    let shown = aim.better.quality(level);
     let key = format!("time_to.{metric} {sign} {shown}");
     let arrival = |run: &&RunSummary| Some((run.seed, arrival(run, metric, aim.better, level)?));
     let has_medians = heavy::are_heavy(all());
@@ -56,17 +53,24 @@ pub(super) fn answer(summary: &Summary, aim: &Aim, field: &Field) -> Option<Answ
         let values: Option<BTreeMap<u64, Arrival>> = runs.iter().map(arrival).collect();
         Some(Sample::of_arrivals(&key, values?).with_medians(has_medians))
     };
-    let field = Field {
-        question: field.question,
-        point: field.point,
-        policy: field.policy.clone(),
-        names: field.names.clone(),
-        candidates: runs.iter().map(sample).collect::<Option<_>>()?,
-        knowing: Vec::new(),
-    };
+    let samples = runs.iter().map(sample).collect::<Option<Vec<Sample>>>()?;
+    let field = field.of(summary, field.names.iter().cloned().zip(samples));
+    if field.candidates.len() < 2 {
+        return None;
+    }
     let words = format!("virtual time to {metric} {sign} {shown}");
     let aim = Aim { key, words, unit: "s", better: Better::Lower };
     Some(Answer { is_common_level: true, ..super::answer(summary, &aim, &field, None)? })
+}
+
+/// The largest multiple of `10^exponent` that is not above a value, as the decimal number that is written.
+fn rounded_down(value: f64, exponent: f64) -> Option<f64> {
+    let step = power(10.0, exponent);
+    let multiple = floor(value / step);
+    let written = |multiple: f64| format!("{:.*}", (-exponent).max(0.0) as usize, multiple * step).parse::<f64>();
+    // The quotient of a number on a multiple may have been rounded to either side of it.
+    let mut near = [multiple + 1.0, multiple, multiple - 1.0].into_iter().filter_map(|multiple| written(multiple).ok());
+    near.find(|&level| level <= value)
 }
 
 /// The runs of a candidate.
@@ -100,4 +104,29 @@ fn arrival(run: &RunSummary, metric: &str, better: Better, level: f64) -> Option
         before = Some((round, time));
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Accuracies on a whole number of examples lie on the levels themselves: none may be rounded above.
+    #[test]
+    fn a_level_is_never_above_the_value() {
+        for examples in [10_u32, 100, 1000, 7] {
+            for right in 0..=examples {
+                for exponent in [-4.0, -3.0, -2.0, -1.0] {
+                    for sign in [1.0, -1.0] {
+                        let value = sign * f64::from(right) / f64::from(examples);
+                        let level = rounded_down(value, exponent).unwrap();
+                        assert!(level <= value && value - level <= 1.001 * power(10.0, exponent), "{value}: {level}");
+                    }
+                }
+            }
+        }
+        let cases = [((0.3, -1.0), 0.3), ((0.57, -2.0), 0.57), ((-0.252, -1.0), -0.3), ((1234.0, 2.0), 1200.0)];
+        for ((value, exponent), level) in cases {
+            assert_eq!(rounded_down(value, exponent), Some(level));
+        }
+    }
 }

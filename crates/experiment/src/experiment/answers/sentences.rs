@@ -45,7 +45,9 @@ pub fn sentences(answers: &[Answer], points: &[BTreeMap<String, String>]) -> Tol
     for answer in answers {
         let kind = (answer.by.as_str(), answer.question);
         let sentence = words.of(answer);
-        if answer.among.is_some() || quantities.contains(&kind) {
+        // The common level of a point is one of many.
+        let is_of_point = answer.is_common_level && (answer.point.is_some() || answer.policy.is_some());
+        if answer.among.is_some() || is_of_point || quantities.contains(&kind) {
             rest.push(sentence);
             continue;
         }

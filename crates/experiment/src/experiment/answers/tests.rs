@@ -92,8 +92,10 @@ fn who_was_watched_shorter_does_not_end_the_comparison() {
     // What is missing beside the main question is warned of, with every command.
     assert_eq!(
         super::super::warnings(&summary),
-        ["policies are not compared in bytes, time to test_loss <= 0.3: runs ended without arriving before others \
-          arrived; with --set 'stop.rounds=' --set 'stop.virtual_time=\"3600 s\"' they would be, in time"]
+        [
+            "policies are not all compared in bytes, time to test_loss <= 0.3: runs ended without arriving before others \
+          arrived; with --set 'stop.rounds=' --set 'stop.virtual_time=\"3600 s\"' they would be, in time"
+        ]
     );
     // Each has what is known of it: all arrivals of the slow one, in time and bytes; of the other all of its arrivals.
     let key = format!("time_to.{TARGET}");
@@ -118,8 +120,14 @@ fn settings_that_are_not_compared_are_warned_of() {
     let path = "protocol.deadline.deadline";
     let said = super::super::warnings(&summary_of(&[(path, "1 s"), (path, "2 s")], None, all));
     assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].starts_with("policies at deadline = 1 s are not compared in bytes, time to test_loss <= 0.3: "));
-    assert!(said[1].starts_with("settings of b are not compared in bytes, time to test_loss <= 0.3: "), "{}", said[1]);
+    assert!(
+        said[0].starts_with("policies at deadline = 1 s are not all compared in bytes, time to test_loss <= 0.3: ")
+    );
+    assert!(
+        said[1].starts_with("settings of b are not all compared in bytes, time to test_loss <= 0.3: "),
+        "{}",
+        said[1]
+    );
     assert!(said[1].contains("--set 'stop.virtual_time=\"99 s\"'"), "{}", said[1]);
 }
 

@@ -70,7 +70,7 @@ fn warning(summary: &Summary, candidates: &str, places: Vec<(&str, usize, Vec<&R
     };
     let list = by_target.into_iter().map(one).collect::<Vec<_>>().join("; ");
     Some(format!(
-        "{candidates}{at} are not compared in {list}: runs ended without arriving before others arrived{remedy}"
+        "{candidates}{at} are not all compared in {list}: runs ended without arriving before others arrived{remedy}"
     ))
 }
 
