@@ -75,7 +75,7 @@
 //! | train models | [`trainer`], [`model`], [`algorithm`], [`learned`] |
 
 pub use fedgenie_core::{
-    catalogue, config, id, kernel, law, limits, math, metric, oracle, record, rng, text, time, units,
+    catalogue, config, failure, halt, id, kernel, law, limits, math, metric, oracle, record, rng, text, time, units,
 };
 pub use fedgenie_experiment::{error, experiment, scenario};
 pub use fedgenie_learning::metric as formulas;

@@ -30,7 +30,7 @@ mod tests;
 mod timeline;
 
 pub use crate::world::Metrics;
-pub use error::RunError;
+pub use error::{Role, RunError};
 pub use meters::{End, Evaluations};
 pub use round::RunSettings;
 pub use timeline::Accounts;
@@ -116,10 +116,12 @@ impl<'w> Run<'w> {
     /// none is played, and [`Run::is_spent`] says so.
     ///
     /// # Errors
-    /// If the policy's choice breaks the rules, a law gives an impossible duration, no client can ever be chosen again,
+    /// If the policy's choice breaks the rules, code from outside fails, the run is stopped, a law gives an impossible duration, no client can ever be chosen again,
     /// or records cannot be kept.
     pub fn step(&mut self) -> Result<(), RunError> {
         let Self { engine, server, protocol } = self;
+        // Of the measurements before the first round.
+        server.learning.as_ref().map_or(Ok(()), |learning| learning.check_work(server.round()))?;
         match protocol {
             Protocol::Rounds(rounds) => rounds.step(engine, server),
             Protocol::Buffered(buffered) => buffered.step(engine, server),

@@ -47,7 +47,7 @@ fn too_many_points() -> ExpectedMinimumError {
 fn state(bytes: &[u8]) -> StateError {
     let error = State::load(&mut vec![0_u32; 3], bytes).unwrap_err();
     let mut fresh: Vec<u32> = Vec::new();
-    State::load(&mut fresh, &State::save(&mut vec![7_u32, 8])).unwrap();
+    State::load(&mut fresh, &State::save(&mut vec![7_u32, 8]).unwrap()).unwrap();
     assert_eq!(fresh, [7, 8]);
     error
 }

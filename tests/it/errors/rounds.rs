@@ -4,6 +4,7 @@ use super::{Case, PLAIN, Provoked, TRAINING, told};
 use crate::support::{SCENARIO, SETTINGS, Script, Seen, Workplace, changed, play, world};
 use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, Overrides, Threads};
+use fedgenie::failure::Failure;
 use fedgenie::policy::{Policies, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -68,8 +69,8 @@ impl Policy for Waiting {
         true
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
-        Probe::Context(Span(if ask.turn.0 == 1 { 1 } else { u64::MAX }))
+    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Result<Probe, Failure> {
+        Ok(Probe::Context(Span(if ask.turn.0 == 1 { 1 } else { u64::MAX })))
     }
 
     fn select(
@@ -78,8 +79,9 @@ impl Policy for Waiting {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         selection.extend(ask.available.list().iter().take(1));
+        Ok(())
     }
 }
 
@@ -124,7 +126,7 @@ fn violated() -> RunError {
     };
     let mut run = start();
     (0..2).for_each(|_| run.step().unwrap());
-    let good = run.save();
+    let good = run.save().unwrap();
     let mut found = None;
     for place in (0..good.len()).rev() {
         let mut bytes = good.clone();

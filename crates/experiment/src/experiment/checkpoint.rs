@@ -16,8 +16,9 @@ use super::files::write_file;
 use super::{RunId, below};
 use crate::error::Error;
 use fedgenie_core::id::Round;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::{State, StateError, Stateful};
 use fedgenie_core::units::{self, Seconds};
+use fedgenie_simulator::run::RunError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -175,7 +176,7 @@ impl Checkpoints {
     /// Writes one.
     ///
     /// # Errors
-    /// If it cannot be written; the previous one is whole.
+    /// If it cannot be written, or a component cannot be saved; the previous one is whole.
     pub fn write(
         &mut self,
         mut round: Round,
@@ -187,6 +188,9 @@ impl Checkpoints {
         state.field(&mut self.head);
         state.field(&mut round);
         save(&mut state).map_err(|source| Error::Write { path: path.clone(), source })?;
+        if let Err(StateError::Failed(failure)) = state.saved() {
+            return Err(Error::Run { run: self.head.run.clone(), source: RunError::of_state(failure) });
+        }
         let digest = blake3::hash(&bytes);
         bytes.extend_from_slice(digest.as_bytes());
         write_file(&path, &bytes)?;

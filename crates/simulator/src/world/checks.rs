@@ -133,12 +133,12 @@ impl WorldPlan {
             return Ok(());
         }
         let mut slope = Vec::new();
-        let is_known = |task: &dyn Task| {
+        let mut is_known = |task: &dyn Task| {
             let of =
                 |losses: &dyn Losses| initially(task, streams, servers(rule), |state| losses.slope(state, &mut slope));
-            task.losses().is_some_and(of)
+            task.losses().map_or(Ok(false), of)
         };
-        if task.is_some_and(is_known) {
+        if task.map_or(Ok(false), &mut is_known).map_err(TaskError::Outside)? {
             return Ok(());
         }
         let task = self.task.about().name;

@@ -35,7 +35,7 @@ impl Learning<'_> {
             AccuracyOn::Train => On::Server(server, members),
         };
         let mut values = vec![f64::NAN; measures.of_data.len()];
-        match self.task.measure(on, state, parallel, &mut values) > 0.0 {
+        match self.measured_on(on, state, parallel, &mut values) > 0.0 {
             true => main.better.quality(values[measures.main]),
             false => f64::NAN,
         }
@@ -54,7 +54,9 @@ impl Learning<'_> {
         }
         self.check_measures()?;
         let everyone: Vec<ClientId> = (0..self.world.population.len()).map(ClientId::from_index).collect();
-        Ok(self.accuracy_of((EdgeId(0), &everyone), &self.current(0), on, parallel))
+        let found = self.accuracy_of((EdgeId(0), &everyone), &self.current(0), on, parallel);
+        self.check_work(self.state.round)?;
+        Ok(found)
     }
 
     /// The accuracy of an edge server's model in the middle of a round of the cloud.
@@ -76,6 +78,8 @@ impl Learning<'_> {
         let (open, remember) = (state.open(round, self.task), Remember::One(edge.edge, &edge.aggregated));
         let folded = state.fold(&self.learner, open, Tier::Edge(edge.cluster), &[], remember);
         folded.map_err(|NotFinite| RunError::ServerDiverged { round })?;
-        Ok(self.accuracy_of((edge.edge, edge.members), &state.current(edge.cluster), on, parallel))
+        let found = self.accuracy_of((edge.edge, edge.members), &state.current(edge.cluster), on, parallel);
+        self.check_work(round)?;
+        Ok(found)
     }
 }

@@ -9,7 +9,7 @@ use crate::recorder::RoundJobs;
 use crate::run::error::RunError;
 use crate::run::learning::{Intake, Work};
 use crate::run::meters::{HindsightMeter, OpenRound, Window};
-use crate::run::round::{Cohort, RoundUnderWay, Selector, Server, Told};
+use crate::run::round::{Asker, Cohort, RoundUnderWay, Selector, Server, Told};
 use crate::run::timeline::{Engine, Event, JobId, THE_SERVER, Timer};
 use crate::world::{Truth, World};
 use fedgenie_core::oracle::regret::Meters;
@@ -181,12 +181,12 @@ impl<'w> Rounds<'w> {
         let sought = server.sought(&**policy);
         let round = server.aggregate(engine, round, intake, sought)?;
         if let Some((meter, open)) = self.hindsight.as_mut().zip(hindsight) {
-            server.judge(&round, (meter, &open), &jobs.selected);
+            server.judge(&round, (meter, &open), &jobs.selected)?;
         }
         let is_spent = engine.is_spent();
         let round = server.measure(engine, round, &[], is_spent)?;
-        let told = Told { policy: &mut **policy, turn: *turn, selected: &jobs.selected, server: None };
-        server.tell(engine, &round, told);
+        let told = Told { policy: &mut **policy, turn: *turn, selected: &jobs.selected, asker: Asker::Server };
+        server.tell(engine, &round, told)?;
         server.record(engine, round, jobs, is_abandoned, None)
     }
 
@@ -272,7 +272,8 @@ impl<'w> Rounds<'w> {
         let is_abandoned = self.cohort.arrived.len() < self.rule.quorum;
         self.carried += self.cohort.stop_waiting(engine, self.rule.carry.is_some(), &mut self.jobs)?;
         let intake = self.intake(engine, server, is_abandoned)?;
-        self.cohort.report(engine, &mut *self.selector.policy, server.round(), timeout);
+        let told = self.cohort.report(engine, &mut *self.selector.policy, server.round(), timeout);
+        server.check_told(told, Asker::Server, server.round())?;
         self.end_with(engine, server, round, intake, hindsight, is_abandoned)?;
         self.cohort.settle(engine)?;
         self.joining.drain(..).try_for_each(|id| engine.settle(id))?;

@@ -8,9 +8,10 @@ use super::question::{Asker, Question, SelectionStreams};
 use super::server::{Server, numbered};
 use crate::policy::{Bounds, Policy, Probe, Selection, ServerView};
 use crate::population::Forecaster;
-use crate::run::error::RunError;
+use crate::run::error::{Failed, Role, RunError};
 use crate::run::timeline::{Engine, THE_SERVER};
 use crate::world::World;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::state::{State, Stateful};
@@ -46,6 +47,32 @@ pub(in crate::run) struct Known<'a> {
     pub foreseen: Option<(&'a [ClientId], f64)>,
 }
 
+/// The component that cannot be saved or loaded.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) enum Of {
+    Policy(Asker),
+    Clusters,
+}
+
+/// A component from outside that cannot be saved or loaded; the run adds the label of its policy.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub(in crate::run) struct Blamed {
+    pub of: Of,
+    pub source: Failure,
+}
+
+impl Blamed {
+    /// As the error of a run.
+    pub fn told(self, label: &str, round: Round) -> RunError {
+        let role = match self.of {
+            Of::Policy(asker) => asker.role(label),
+            Of::Clusters => Role::Clusters,
+        };
+        Failed { method: "exchange", source: self.source }.told(role, round)
+    }
+}
+
 /// The policy of a server that selects clients, and its selection under way.
 pub(in crate::run) struct Selector<'w> {
     world: &'w World,
@@ -62,7 +89,8 @@ pub(in crate::run) struct Selector<'w> {
 impl Stateful for Selector<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
         let Self { world, asker, policy, turn, forecaster: _, asked } = self;
-        state.field(&mut **policy);
+        let of = Of::Policy(*asker);
+        state.field_of(&mut **policy, |source| Blamed { of, source }.into());
         state.field(turn);
         let mut is_asked = asked.is_some();
         state.field(&mut is_asked);

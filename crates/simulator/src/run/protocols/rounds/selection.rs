@@ -133,7 +133,8 @@ impl<'w> Rounds<'w> {
     ) -> Result<Option<(Vec<ClientId>, f64)>, RunError> {
         let Self { selector, hindsight, .. } = self;
         let question = selector.question(engine, server, limits);
-        let Some(most) = selector.policy.foresees(&question.request()) else { return Ok(None) };
+        let most = selector.policy.foresees(&question.request()).map_err(question.failed("foresees"))?;
+        let Some(most) = most else { return Ok(None) };
         if !selector.policy.sees_truth() {
             return Err(question.refuse("asks for the best set in hindsight, and does not say that it sees the truth"));
         }
@@ -143,7 +144,7 @@ impl<'w> Rounds<'w> {
         };
         let (numbers, parallel) = ((limits.round, selector.turn), server.settings.parallel);
         let open = meter.open(engine, numbers, most, |_| selector.turn.into(), (learning, parallel), None)?;
-        Ok(Some(meter.foresee(&open, learning, parallel)))
+        meter.foresee(&open, learning, parallel).map(Some)
     }
 }
 
