@@ -5,6 +5,7 @@ use crate::support::{SCENARIO, SETTINGS, Script, Seen, Workplace, changed, play,
 use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, Overrides, Threads};
 use fedgenie::failure::Failure;
+use fedgenie::halt::Halt;
 use fedgenie::policy::{Policies, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -14,6 +15,7 @@ use fedgenie::state::Stateful;
 use fedgenie::task::DataCache;
 use fedgenie::time::Span;
 use std::io;
+use std::time::Duration;
 
 /// The only run of a scenario ends early, after as many rounds as it does in the library.
 fn failed(scenario: &str, files: &[(&str, &str)]) -> RunError {
@@ -82,6 +84,23 @@ impl Policy for Waiting {
     ) -> Result<(), Failure> {
         selection.extend(ask.available.list().iter().take(1));
         Ok(())
+    }
+}
+
+/// Fails in its second selection.
+#[derive(Stateful)]
+struct Failing;
+
+impl Policy for Failing {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &mut PolicyRng<'_>,
+        selection: &mut Selection,
+    ) -> Result<(), Failure> {
+        selection.extend(ask.available.list().iter().take(1));
+        if ask.turn.0 == 2 { Err(io::Error::from(io::ErrorKind::StorageFull).into()) } else { Ok(()) }
     }
 }
 
@@ -157,6 +176,19 @@ fn diverged(lr: &str, aggregation: &str) -> Provoked {
 
 pub const CASES: &[Case] = &[
     ("RunError::BadSelection", || told(second_round(Box::new(Script::new(&[&[0, 1], &[1, 1]]))))),
+    ("RunError::Outside", || told(second_round(Box::new(Failing)))),
+    ("RunError::Halted", || {
+        let (world, mut seen, halt) = (world(PLAIN, 1), Seen::default(), Halt::new());
+        let policies = Policies::from(Box::new(Script::new(&[&[0, 1]])) as Box<dyn Policy>);
+        let mut run = Run::new(&world, "double", policies, SETTINGS, &mut seen);
+        run.set_halt(halt.clone());
+        run.step().unwrap();
+        halt.ask(Duration::ZERO);
+        let error = run.step().unwrap_err();
+        drop(run);
+        assert_eq!(seen.rounds.len(), 1);
+        told(error)
+    }),
     ("RunError::Latency", || told(failed(&compute("{ pareto = { minimum = \"1 s\", shape = 0.05 } }"), &[]))),
     ("LatencyError", || match failed(&compute("{ pareto = { minimum = \"1 s\", shape = 0.05 } }"), &[]) {
         RunError::Latency(error) => told(error),

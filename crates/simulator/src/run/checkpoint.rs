@@ -23,7 +23,7 @@ impl Stateful for Run<'_> {
 
 impl Run<'_> {
     fn exchange_parts(&mut self, state: &mut State<'_>) {
-        let Self { engine, server, protocol } = self;
+        let Self { engine, server, protocol, desk: _ } = self;
         let mut models = SharedModels::new(server.learning.as_ref().map_or(0, |learning| learning.model(0).len()));
         server.exchange(state, &mut models);
         engine.exchange(state, &mut models);

@@ -149,7 +149,7 @@ impl<'w> Buffered<'w> {
     /// Selects a client. `None` if the clients that were asked take time to answer, or the budget does not pay for it.
     fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<Option<ClientId>, RunError> {
         let (world, time) = (engine.world, engine.now());
-        let pending = match self.selector.asked.take() {
+        let mut pending = match self.selector.asked.take() {
             Some(pending) => pending,
             None => match self.ask_clients(engine, server)? {
                 Some(pending) => pending,
@@ -166,7 +166,7 @@ impl<'w> Buffered<'w> {
             return self.give_up(engine, server, 0);
         }
         let limits = self.limits(engine, server);
-        self.selector.select(engine, server, (limits, Known::default()), pending, &mut self.choice)?;
+        self.selector.select(engine, server, (limits, Known::default()), &mut pending, &mut self.choice)?;
         let selected = &self.choice;
         engine.note(&Record::Selected { round: server.round(), time, selected })?;
         server.count(world, selected);

@@ -16,9 +16,16 @@ use fedgenie_core::oracle::regret::Meters;
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
+use selection::Asked;
 
 const BOUNDARY: Timer = Timer::Boundary(THE_SERVER);
 const WAKE: Timer = Timer::Wake(THE_SERVER);
+
+/// A round whose question waits for a selection.
+struct Opening {
+    round: RoundUnderWay,
+    asked: Asked,
+}
 
 /// The state of a protocol in rounds.
 #[derive(Stateful)]
@@ -41,6 +48,9 @@ pub(in crate::run) struct Rounds<'w> {
     cohort: Cohort,
     #[state(skip = "of the round under way")]
     jobs: RoundJobs,
+    /// Its question, if that waits for a selection.
+    #[state(with = answered)]
+    asked: Option<Opening>,
     /// How long it waits at the longest.
     #[state(skip = "of the round under way")]
     cut: Option<Span>,
@@ -58,6 +68,13 @@ pub(in crate::run) struct Rounds<'w> {
 }
 
 /// Between rounds.
+fn answered(asked: &mut Option<Opening>, state: &mut State<'_>) {
+    if asked.is_some() {
+        state.fail("a run is saved between two rounds, and this one waits for a selection");
+    }
+}
+
+/// Between rounds.
 fn settled(cohort: &mut Cohort, _: &mut State<'_>) {
     assert!(cohort.jobs.is_empty(), "a round has settled its jobs");
 }
@@ -72,6 +89,7 @@ impl<'w> Rounds<'w> {
             carried: 0,
             cut: rule.cut,
             cohort: Cohort::default(),
+            asked: None,
             jobs: RoundJobs::default(),
             joining: Vec::new(),
             speeds: Vec::new(),
@@ -80,16 +98,52 @@ impl<'w> Rounds<'w> {
         }
     }
 
-    /// Plays one round.
+    /// Plays one round: up to its question, and on with the policy's selection.
     pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
+        self.ask(engine, server)?;
+        match self.asked.take() {
+            Some(opening) => self.answer(engine, server, opening),
+            // The budget pays for no further round.
+            None => Ok(()),
+        }
+    }
+
+    /// Plays up to the question of the next round, unless one waits already. There is none if the budget does not pay
+    /// for a round.
+    pub fn ask(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
+        if self.asked.is_some() {
+            return Ok(());
+        }
         self.jobs.clear();
         self.wait_until(engine, server.evaluated)?;
         let round = server.open_round(engine);
         self.selector.turn = self.selector.turn.next();
         self.wait_for_candidates(engine)?;
-        if !self.select(engine, server)? {
-            return self.end(engine, server, round);
+        match self.open(engine, server)? {
+            Some(asked) => self.asked = Some(Opening { round, asked }),
+            None => self.end(engine, server, round)?,
         }
+        Ok(())
+    }
+
+    /// Whether a question waits for a selection.
+    pub const fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Lets the policy select, and plays the round to its end. After a selection that breaks the rules, the question
+    /// still waits.
+    fn answer(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        mut opening: Opening,
+    ) -> Result<(), RunError> {
+        if let Err(error) = self.select(engine, server, &mut opening.asked) {
+            self.asked = Some(opening);
+            return Err(error);
+        }
+        let Opening { round, .. } = opening;
         if self.cohort.selection.is_empty() {
             return self.close_empty(engine, server, round);
         }

@@ -102,6 +102,11 @@ impl SelectionStreams {
         let stream = |purpose| world.streams.stream(purpose, asker.entity(), turn.0);
         Self { policy: stream(Purpose::Policy), solver: stream(Purpose::Solver) }
     }
+
+    /// As a policy draws from them.
+    pub const fn rng(&mut self) -> PolicyRng<'_> {
+        PolicyRng { policy: &mut self.policy, solver: &mut self.solver }
+    }
 }
 
 impl Question<'_> {
@@ -144,7 +149,7 @@ impl Question<'_> {
         streams: &mut SelectionStreams,
         selection: &mut Selection,
     ) -> Result<Explained, RunError> {
-        let mut rng = PolicyRng { policy: &mut streams.policy, solver: &mut streams.solver };
+        let mut rng = streams.rng();
         selection.clear();
         let request = self.request();
         policy.select(&request, view, &mut rng, selection).map_err(self.failed("select"))?;

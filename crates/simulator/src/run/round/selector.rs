@@ -6,7 +6,7 @@
 use super::probe::{Answered, Asking, Pending, carry_out};
 use super::question::{Asker, Question, SelectionStreams};
 use super::server::{Server, numbered};
-use crate::policy::{Bounds, Policy, Probe, Selection, ServerView};
+use crate::policy::{Bounds, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use crate::population::Forecaster;
 use crate::run::error::{Failed, Role, RunError};
 use crate::run::timeline::{Engine, THE_SERVER};
@@ -212,10 +212,10 @@ impl<'w> Selector<'w> {
         engine: &Engine<'_>,
         server: &mut Server<'_>,
         (limits, known): (Limits, Known<'_>),
-        pending: Pending,
+        pending: &mut Pending,
         selection: &mut Selection,
     ) -> Result<(), RunError> {
-        let Pending { mut streams, answered, until: _ } = pending;
+        let Pending { streams, answered, until: _ } = pending;
         let question = self.question(engine, server, limits);
         let Self { world, asker, policy, turn, forecaster, .. } = self;
         let trained = answered.trained(&**policy);
@@ -223,7 +223,7 @@ impl<'w> Selector<'w> {
         let view = Self::view((world, &**policy), (&server.counts, limits.bounds, known), forecaster);
         let view = answered.view(view, &trained);
         let offer = question.offer();
-        let explained = question.ask(&mut **policy, &view, &mut streams, selection)?;
+        let explained = question.ask(&mut **policy, &view, streams, selection)?;
         if limits.mixes {
             question.check_alike(&engine.jobs, selection)?;
         }
@@ -236,5 +236,22 @@ impl<'w> Selector<'w> {
         });
         server.explanations.extend(explained);
         Ok(())
+    }
+
+    /// Shows a question as the policy would see it.
+    pub fn look<T>(
+        &self,
+        engine: &Engine<'_>,
+        server: &Server<'_>,
+        (limits, known): (Limits, Known<'_>),
+        Pending { streams, answered, until: _ }: &mut Pending,
+        see: impl FnOnce(&SelectionRequest<'_>, &ServerView<'_>, &mut PolicyRng<'_>) -> T,
+    ) -> T {
+        let Self { world, policy, forecaster, .. } = self;
+        let trained = answered.trained(&**policy);
+        let forecaster = forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
+        let view = Self::view((world, &**policy), (&server.counts, limits.bounds, known), forecaster);
+        let view = answered.view(view, &trained);
+        see(&self.question(engine, server, limits).request(), &view, &mut streams.rng())
     }
 }

@@ -209,7 +209,7 @@ impl<'w> Edge<'w> {
             }
             return Ok(false);
         }
-        let pending = match self.selector.asked.take() {
+        let mut pending = match self.selector.asked.take() {
             Some(pending) => pending,
             None => self.ask_clients(engine, server, known)?,
         };
@@ -219,7 +219,7 @@ impl<'w> Edge<'w> {
             return Ok(false);
         }
         let limits = self.limits(engine);
-        self.selector.select(engine, server, (limits, known), pending, &mut self.cohort.selection)?;
+        self.selector.select(engine, server, (limits, known), &mut pending, &mut self.cohort.selection)?;
         self.dispatch(engine, server, jobs)?;
         Ok(self.cohort.selection.is_empty())
     }
