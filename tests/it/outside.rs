@@ -3,6 +3,7 @@
 mod asked;
 mod cancelled;
 mod failing;
+mod folded;
 mod together;
 
 use super::support::SCENARIO;

@@ -30,7 +30,7 @@ use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan};
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig};
+use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig, FoldRule};
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
@@ -64,6 +64,8 @@ pub struct WorldPlan {
     pub aggregation: AggregationConfig,
     /// The entries of the algorithm.
     pub algorithm: AlgorithmsConfig,
+    /// The server's step of a program, in the place of combination and `aggregation.server`.
+    pub outside: Option<Arc<dyn FoldRule>>,
     /// The reward, where the scenario has a `[regret]` section.
     pub reward: Option<Reward>,
     /// The regret meters.

@@ -74,6 +74,7 @@ impl Part {
             ties: sections.ties.ties(),
             aggregation: sections.aggregation.clone(),
             algorithm: sections.algorithm.clone(),
+            outside: None,
             reward: sections.regret.as_ref().and_then(RegretConfig::reward),
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
             hindsight: sections.regret.as_ref().and_then(RegretConfig::hindsight),

@@ -17,6 +17,8 @@ pub enum Role {
     Task,
     /// The rule that assigns edge servers to clusters.
     Clusters,
+    /// The server's step.
+    Algorithm,
 }
 
 impl fmt::Display for Role {
@@ -25,6 +27,7 @@ impl fmt::Display for Role {
             Self::Policy(name) => write!(formatter, "policy {name}"),
             Self::Task => formatter.write_str("the task"),
             Self::Clusters => formatter.write_str("the rule of clusters"),
+            Self::Algorithm => formatter.write_str("the algorithm"),
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) use intake::{EdgeModel, Intake, Sought, Trained, Work};
 
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
-use crate::run::error::RunError;
+use crate::run::error::{Failed, Role, RunError};
 use crate::world::{Training, World};
 use faults::Faults;
 use fedgenie_core::halt::{Effort, Halt};
@@ -25,7 +25,7 @@ use fedgenie_core::state::State;
 use fedgenie_learning::algorithm::Aging;
 use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::learned;
-use fedgenie_learning::learned::{Arrival, Folded, Learner, NotFinite, Remember, Sent, SharedModels, Tier};
+use fedgenie_learning::learned::{Arrival, Folded, Learner, Remember, Sent, SharedModels, Tier, Unfolded};
 use fedgenie_learning::model::weights::{Tensor, to_safetensors};
 use fedgenie_learning::task::{Context, Need, PrivateView, Task, tensors_of_models};
 use fedgenie_learning::training::{Assignment, train};
@@ -369,7 +369,7 @@ impl<'w> Learning<'w> {
         }
         let open = self.state.open(round, self.task);
         let folded = self.state.fold(&self.learner, open, Tier::Server, arrivals, Remember::All(arrived));
-        folded.map_err(|NotFinite| RunError::ServerDiverged { round })
+        folded.map_err(|why| unfolded(why, round))
     }
 
     /// Checks that the task has the parts that a round needs.
@@ -416,7 +416,7 @@ impl<'w> Learning<'w> {
         let folded = state.fold(&self.learner, open, Tier::Edge(cluster), &arrivals, Remember::Nobody);
         let learned::State { models, private: table, memory, .. } = state;
         (self.state.private, self.state.memory) = (table, memory);
-        let Folded { rows: moved, private, .. } = folded.map_err(|NotFinite| RunError::ServerDiverged { round })?;
+        let Folded { rows: moved, private, .. } = folded.map_err(|why| unfolded(why, round))?;
         *model = models[cluster as usize].clone();
         rows.extend(moved);
         rows.sort_unstable();
@@ -451,6 +451,14 @@ fn arrivals<'a>(
         update,
     };
     work.iter().zip(updates).map(one).collect()
+}
+
+/// Why a round has no new model.
+fn unfolded(why: Unfolded, round: Round) -> RunError {
+    match why {
+        Unfolded::NotFinite => RunError::ServerDiverged { round },
+        Unfolded::Failed(source) => Failed { method: "fold", source }.told(Role::Algorithm, round),
+    }
 }
 
 /// A client's change of the trained parameters.

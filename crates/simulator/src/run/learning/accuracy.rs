@@ -1,12 +1,12 @@
 //! The accuracy of a server's own models on its own data, for policies that ask for it.
 
-use super::{EdgeState, Learning};
+use super::{EdgeState, Learning, unfolded};
 use crate::policy::AccuracyOn;
 use crate::run::error::RunError;
 use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::{Place, value_of};
-use fedgenie_learning::learned::{NotFinite, Remember, Tier};
+use fedgenie_learning::learned::{Remember, Tier};
 use fedgenie_learning::task::{ModelState, Need, On};
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ impl Learning<'_> {
         let mut state = self.state.at_edge(edge.cluster, model.clone(), &edge.rows, round);
         let (open, remember) = (state.open(round, self.task), Remember::One(edge.edge, &edge.aggregated));
         let folded = state.fold(&self.learner, open, Tier::Edge(edge.cluster), &[], remember);
-        folded.map_err(|NotFinite| RunError::ServerDiverged { round })?;
+        folded.map_err(|why| unfolded(why, round))?;
         let found = self.accuracy_of((edge.edge, edge.members), &state.current(edge.cluster), on, parallel);
         self.check_work(round)?;
         Ok(found)

@@ -8,6 +8,9 @@ use fedgenie_core::id::{ClientId, Round};
 use fedgenie_learning::training::JobFailure;
 use std::sync::{Mutex, PoisonError};
 
+/// The one method that is not the task's.
+pub(super) const FOLD: &str = "fold";
+
 /// The failure of the smallest client, whichever thread met it; one of no client comes first.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Mutex<Option<JobFailure>>);
@@ -41,7 +44,8 @@ impl Faults {
         match kept {
             None => Ok(()),
             Some(JobFailure { client, method, source }) => {
-                Err(RunError::Outside { role: Role::Task, method, client, round, source })
+                let role = if method == FOLD { Role::Algorithm } else { Role::Task };
+                Err(RunError::Outside { role, method, client, round, source })
             }
         }
     }
