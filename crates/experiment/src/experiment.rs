@@ -230,7 +230,7 @@ impl Experiment {
         kinds.complete(&mut root)?;
         let read = |tree: &Node, point: &Point| {
             let mut scenario = Scenario::new(tree, Surroundings { reach: &reach, kinds: &kinds, point })?;
-            scenario.set_clusters(kinds.clusters.as_ref());
+            scenario.set_rules(&kinds)?;
             Ok::<_, ScenarioError>(scenario)
         };
         let mut points = Vec::new();

@@ -48,8 +48,8 @@ use arm::{in_toml, read_policies};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::oracle::regret::Meter;
-use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig};
-use fedgenie_simulator::clusters::{ClusterFactory, ClustersConfig};
+use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig, ServerConfig};
+use fedgenie_simulator::clusters::ClustersConfig;
 use fedgenie_simulator::policy::{Known, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
@@ -248,12 +248,22 @@ impl Scenario {
         self.sections_of(arm).check_metrics(measures).map_err(|complaint| ScenarioError::of(&self.tree, complaint))
     }
 
-    /// Lets a rule of the program decide on the clusters of edge servers, where there are cluster models.
-    pub(crate) fn set_clusters(&mut self, rule: Option<&ClusterFactory>) {
-        let plans = self.variants.iter_mut().map(|part| &mut part.plan).chain([&mut self.plan]);
-        for clusters in plans.filter_map(|plan| plan.clusters.as_mut()) {
-            clusters.outside = rule.cloned();
+    /// Lets rules of the program decide on the clusters of edge servers, where there are cluster models, and fold
+    /// updates.
+    pub(crate) fn set_rules(&mut self, kinds: &Kinds) -> Result<(), ScenarioError> {
+        let Kinds { clusters: of_clusters, algorithm, .. } = kinds;
+        for plan in self.variants.iter_mut().map(|part| &mut part.plan).chain([&mut self.plan]) {
+            if let Some(clusters) = &mut plan.clusters {
+                clusters.outside.clone_from(of_clusters);
+            }
+            if algorithm.is_some() && plan.aggregation.server != ServerConfig::default() {
+                let message = "found a server of the scenario's own, and the program's algorithm makes that step; take \
+                               it out";
+                return Err(ScenarioError::new(&self.tree, "aggregation.server", message));
+            }
+            plan.outside.clone_from(algorithm);
         }
+        Ok(())
     }
 
     /// The plans of the worlds of all arms.

@@ -7,7 +7,8 @@ use super::Experiment;
 use crate::error::Error;
 use crate::scenario::{Details, Kinds};
 use fedgenie_core::config::Complaint;
-use fedgenie_simulator::clusters::{ClusterContext, ClusterFactory, ClusterPolicy};
+use fedgenie_learning::algorithm::FoldRule;
+use fedgenie_simulator::clusters::{ClusterContext, ClusterPolicy};
 use fedgenie_simulator::policy::{BuildContext, Policy};
 use fedgenie_simulator::task::TaskSettings;
 use std::sync::Arc;
@@ -59,10 +60,20 @@ impl Experiment {
             return Err(Error::Usage(message.to_owned()));
         }
         let mut kinds = self.kinds.clone();
-        kinds.clusters = Some(ClusterFactory(Arc::new(factory)));
+        kinds.clusters(factory);
         self.read_again(kinds)
     }
 
+    /// Lets a step of the program fold updates into the model, at every point and for every arm, in the place of
+    /// combination and `[aggregation] server`.
+    ///
+    /// # Errors
+    /// If the scenario has a server of its own.
+    pub fn set_algorithm(&mut self, rule: impl FoldRule + 'static) -> Result<(), Error> {
+        let mut kinds = self.kinds.clone();
+        kinds.algorithm(rule);
+        self.read_again(kinds)
+    }
     /// Reads the scenario again, with other kinds.
     fn read_again(&mut self, kinds: Kinds) -> Result<(), Error> {
         *self = Self::from_tree_with(self.root.clone(), self.reach.clone(), kinds)?;

@@ -20,6 +20,9 @@ pub struct Outside {
     /// Whether it decides which cluster each edge server belongs to.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub clusters: bool,
+    /// Whether it folds updates into the model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub algorithm: bool,
 }
 
 /// The code of a policy or task.
@@ -41,16 +44,17 @@ impl Outside {
             let Details { fingerprint, found_at, .. } = details;
             (name.to_owned(), Code { fingerprint: fingerprint.clone(), found_at: found_at.clone() })
         };
-        let scenario = experiment.first();
+        let (scenario, [clusters, algorithm]) = (experiment.first(), kinds.rules());
         let has_task = |(name, _): &(&str, &Details)| *name == scenario.sections.task_kind();
         let found = Self {
             program: kinds.program().to_owned(),
             // Each has an arm.
             policies: kinds.policies().map(code).collect(),
             tasks: kinds.tasks().filter(has_task).map(code).collect(),
-            clusters: kinds.clusters.is_some(),
+            clusters,
+            algorithm,
         };
-        let is_used = !found.policies.is_empty() || !found.tasks.is_empty() || found.clusters;
+        let is_used = !found.policies.is_empty() || !found.tasks.is_empty() || clusters || algorithm;
         is_used.then_some(found)
     }
 
@@ -70,7 +74,8 @@ impl Outside {
         let (what, name, _) = self.kinds().find(|(what, name, _)| !has(what, name))?;
         let program = if self.program.is_empty() { String::new() } else { format!(" ({})", self.program) };
         let option = |(_, name, code): (_, &String, &Code)| Some(format!(" --with {name}={}", code.found_at.as_ref()?));
-        let options: Option<String> = if self.clusters { None } else { self.kinds().map(option).collect() };
+        let options: Option<String> =
+            if self.clusters || self.algorithm { None } else { self.kinds().map(option).collect() };
         Some((format!("the {what} {name} is a program's own{program}"), options.unwrap_or_default()))
     }
 

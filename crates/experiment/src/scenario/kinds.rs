@@ -10,7 +10,8 @@ use super::tree::{Node, Origin, Value as Written};
 use super::{Point, is_name};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::text;
-use fedgenie_simulator::clusters::ClusterFactory;
+use fedgenie_learning::algorithm::FoldRule;
+use fedgenie_simulator::clusters::{ClusterContext, ClusterFactory, ClusterPolicy};
 use fedgenie_simulator::policy::{self, BuildContext, OutsidePolicy, Policy};
 use fedgenie_simulator::task::{self, TaskSettings};
 use serde_json::{Map, Value};
@@ -69,8 +70,8 @@ pub struct Kinds {
     program: String,
     policies: Vec<Kind<PolicyFactory>>,
     tasks: Vec<Kind<TaskFactory>>,
-    /// Decides which cluster each edge server belongs to, in the place of `assign` in `[clusters]`.
-    pub(crate) clusters: Option<ClusterFactory>,
+    pub(super) clusters: Option<ClusterFactory>,
+    pub(super) algorithm: Option<Arc<dyn FoldRule>>,
 }
 
 /// A program's task as a scenario names it.
@@ -135,6 +136,25 @@ impl Kinds {
         let make = move |_: Given<'_>| Ok(task.clone());
         self.tasks = vec![Kind { name: OWN.to_owned(), details: Details::default(), make: Arc::new(make) }];
         self
+    }
+
+    /// Sets the rule that decides which cluster each edge server belongs to, in the place of `assign` in `[clusters]`;
+    /// `factory` makes it, once for each run.
+    pub fn clusters<F>(&mut self, factory: F)
+    where
+        F: Fn(&ClusterContext<'_>) -> Box<dyn ClusterPolicy> + Send + Sync + 'static,
+    {
+        self.clusters = Some(ClusterFactory(Arc::new(factory)));
+    }
+
+    /// Sets the step that folds updates into the model, in the place of combination and `[aggregation] server`.
+    pub fn algorithm(&mut self, rule: impl FoldRule + 'static) {
+        self.algorithm = Some(Arc::new(rule));
+    }
+
+    /// Whether it has a rule of clusters, and an algorithm.
+    pub(crate) const fn rules(&self) -> [bool; 2] {
+        [self.clusters.is_some(), self.algorithm.is_some()]
     }
 
     /// Names and details of the policies.
