@@ -55,7 +55,7 @@ use read::read_kind;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use tree::{Node, Value};
 
@@ -245,6 +245,14 @@ impl Scenario {
     /// The first thing that is wrong, with file and line.
     pub fn check_measured(&self, arm: usize, measures: &Measures) -> Result<(), ScenarioError> {
         self.sections_of(arm).check_metrics(measures).map_err(|complaint| ScenarioError::of(&self.tree, complaint))
+    }
+
+    /// Checks the numbers that `[report]` names against those that runs will have.
+    ///
+    /// # Errors
+    /// The first one that is unknown, with file and line.
+    pub(crate) fn check_report(&self, numbers: &BTreeSet<String>) -> Result<(), ScenarioError> {
+        self.sections.report.check_numbers(numbers).map_err(|complaint| ScenarioError::of(&self.tree, complaint))
     }
 
     /// The plans of the worlds of all arms.
