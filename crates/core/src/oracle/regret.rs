@@ -361,6 +361,20 @@ mod tests {
                     gained += usize::from(by_mean(&set) > best(3, &by_mean));
                 }
             }
+            // Two are available, and both are selected.
+            let two = &available[..2];
+            let metered = MeteredRound {
+                genie: &genie,
+                history,
+                gains: &gains[..2],
+                payable: 3,
+                take: 3,
+                available: two,
+                selected: two,
+            };
+            let mut meters = Meters::new(&[Meter::ExpectedExact], Some(expected), Some(full));
+            let regret = meters.measure(&metered, |_| Ok::<_, ()>(0.0)).unwrap();
+            assert!(regret.expected_exact.unwrap().abs() < 1e-12, "{regret:?}");
         }
         assert!(gained > 100, "some smaller sets are better than the best full one: {gained}");
     }

@@ -38,11 +38,17 @@ pub(super) fn numbers(scenario: &Scenario) -> BTreeSet<String> {
     for arm in 0..scenario.arms.len() {
         let sections = scenario.sections_of(arm);
         let evaluate = &sections.evaluate;
-        let measured = sections.metrics(&scenario.plan_of(arm).task.measures());
+        let plan = scenario.plan_of(arm);
+        let measured = sections.metrics(&plan.task.measures());
+        // Those of edge servers may be of the last rounds.
+        let of_servers = measured.iter().filter(|metric| metric.id.over.is_some()).map(|metric| metric.id.last());
+        let of_clusters = [ACTIVE_CLUSTERS, REASSIGNMENTS].into_iter().filter(|_| plan.clusters.is_some());
         let metrics: BTreeSet<String> = measured
             .iter()
-            .flat_map(|metric| [metric.id.to_string(), metric.id.last().to_string()])
-            .chain([ACTIVE_CLUSTERS, REASSIGNMENTS].map(str::to_owned))
+            .map(|metric| metric.id)
+            .chain(of_servers)
+            .map(|id| id.to_string())
+            .chain(of_clusters.map(str::to_owned))
             .collect();
         let converges = evaluate.converged.is_some();
         let at_bytes = evaluate.at_bytes().into_iter().map(|bytes| format!("at_bytes.{bytes}"));

@@ -15,8 +15,7 @@ pub(super) use targets::backward as backward_targets;
 
 /// The warnings at the end of a run, in sentences.
 pub(super) fn of_run(world: &World, run: &RunSummary) -> Vec<String> {
-    let of_training = without_arrivals(run).into_iter().chain(worse_than_at_first(world, run));
-    of_training.chain(targets::met_at_first(&world.measures, run)).collect()
+    without_arrivals(run).into_iter().chain(worse_than_at_first(world, run)).collect()
 }
 
 /// No update ever arrived.
@@ -83,6 +82,7 @@ pub fn warnings(summary: &Summary) -> Vec<String> {
         all.extend(said.into_iter().map(|(warning, seeds)| format!("{at}, {}: {warning}", of_seeds(&seeds))));
         all.extend(scarce(&runs).map(|words| format!("{at}: {words}")));
     }
+    all.extend(targets::met_at_first(summary));
     all.extend(controls::unbeaten(summary));
     all.extend(unfair::warnings(summary));
     all

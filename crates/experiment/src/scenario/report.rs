@@ -93,7 +93,7 @@ fn unknown_number(key: &str, known: &BTreeSet<String>) -> String {
     }
     let alike: Vec<&str> = known.iter().map(String::as_str).filter(|other| kind(other) == kind(key)).collect();
     // Of a kind that does not exist, the kinds are listed.
-    let kinds = || known.iter().filter_map(|key| Some(format!("{}.…", kind(key)?))).collect::<BTreeSet<_>>();
+    let kinds = || -> BTreeSet<String> { known.iter().filter_map(|key| Some(format!("{}.…", kind(key)?))).collect() };
     let (listed, rest) = match alike.len() {
         0 => (kinds().into_iter().collect::<Vec<_>>().join(", "), 0),
         count => (alike[..count.min(MOST)].join(", "), count.saturating_sub(MOST)),

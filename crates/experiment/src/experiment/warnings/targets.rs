@@ -1,9 +1,9 @@
 //! Targets that say nothing: in the direction of getting worse, or met before training.
 
 use super::super::controls::INITIAL;
-use super::super::{RunSummary, number};
+use super::super::{RunSummary, Summary, number};
 use crate::scenario::{Scenario, TargetConfig};
-use fedgenie_core::metric::{self, Better, Measures};
+use fedgenie_core::metric::{self, Better, MetricId};
 
 /// Warnings of targets in the direction in which their metric gets worse.
 pub(in super::super) fn backward(scenario: &Scenario) -> Vec<String> {
@@ -29,17 +29,31 @@ pub(in super::super) fn backward(scenario: &Scenario) -> Vec<String> {
     all
 }
 
-/// Warnings of targets that the model before training meets.
-pub(super) fn met_at_first(measures: &Measures, run: &RunSummary) -> Vec<String> {
-    let metrics = measures.metrics(true, true);
-    let value = |target: &TargetConfig| {
-        let id = metric::named(&metrics, &target.metric)?.id;
-        Some((id, *run.controls.get(INITIAL)?.get(&id.to_string())?))
-    };
+/// Warnings of targets that the model before training meets, each once.
+pub(super) fn met_at_first(summary: &Summary) -> Vec<String> {
+    let mut targets: Vec<&TargetConfig> = Vec::new();
+    for reached in summary.runs.iter().flat_map(|run| &run.reached) {
+        if !targets.contains(&&reached.target) {
+            targets.push(&reached.target);
+        }
+    }
     let warning = |target: &TargetConfig| {
-        let (id, value) = value(target)?;
-        let (name, value) = (target.name(), target.is_reached(&[(id, value)]).then_some(value)?);
-        Some(format!("the model before training meets the target {name} already: {id} is {} then", number(value)))
+        let value = |run: &RunSummary| {
+            let id = run.measured.iter().find(|metric| metric.id.is_called(&target.metric))?.id;
+            Some((id, *run.controls.get(INITIAL)?.get(&id.to_string())?))
+        };
+        let is_met = |(_, value): &(MetricId, f64)| {
+            target.at_least.is_some_and(|least| *value >= least) || target.at_most.is_some_and(|most| *value <= most)
+        };
+        let known: Vec<(MetricId, f64)> = summary.runs.iter().filter_map(value).collect();
+        let met: Vec<&(MetricId, f64)> = known.iter().filter(|found| is_met(found)).collect();
+        let (id, first) = met.first()?;
+        let of = if met.len() == known.len() { "all".to_owned() } else { format!("{} of {}", met.len(), known.len()) };
+        Some(format!(
+            "the model before training meets the target {} already, in {of} runs: {id} is {} in the first of them",
+            target.name(),
+            number(*first)
+        ))
     };
-    run.reached.iter().filter_map(|reached| warning(&reached.target)).collect()
+    targets.into_iter().filter_map(warning).collect()
 }

@@ -177,3 +177,18 @@ fn what_is_compared_in_place_of_an_unknown_aim_is_said() {
     let said = warnings(&summary_of(&[], Some("time_to.nothing"), all));
     assert!(said[0].ends_with("they are compared by final.test_accuracy"), "{said:?}");
 }
+
+/// The accuracy before training is 0.92 in two of three seeds: the target 0.9 is met, and 0.95 is not.
+#[test]
+fn targets_that_are_met_before_training_are_warned_of() {
+    let of_seed = |seed: u64| {
+        let mut run = short_of("a", seed, 0, 0.99);
+        let initial = if seed == 2 { 0.1 } else { 0.92 };
+        run.controls.insert("initial".to_owned(), [("test_accuracy".to_owned(), initial)].into());
+        run
+    };
+    let said = warnings(&of((1..=3).map(of_seed).collect()));
+    let expected = "the model before training meets the target test_accuracy >= 0.9 already, in 2 of 3 runs: test_accuracy \
+                    is 0.9200 in the first of them";
+    assert_eq!(said, [expected]);
+}
