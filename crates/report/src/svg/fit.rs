@@ -128,7 +128,7 @@ mod tests {
         let lines = [line(&[(0.0, 0.1), (5.0, 0.99)], &[(0.0, [-2.0, 2.2]), (5.0, [-1.2, 3.2])])];
         // From 0 on, however far above it the data are.
         let whole = model::Axis { begins: true, ..model(Scale::Linear, [Some(0.0), None]) };
-        assert_eq!(vertical_axis(&whole, &of(&[32.0, 40.0]), &[], None).unwrap().low, 0.0);
+        assert_eq!(vertical_axis(&whole, &[line(&[(1.0, 32.0), (2.0, 40.0)], &[])], &[], None).unwrap().low, 0.0);
         let share = model(Scale::Linear, [Some(0.0), Some(1.0)]);
         let axis = vertical_axis(&share, &lines, &[], None).unwrap();
         assert_eq!((axis.low, axis.high, axis.is_logarithmic), (0.0, 1.0, false));
