@@ -376,6 +376,6 @@ mod tests {
             let regret = meters.measure(&metered, |_| Ok::<_, ()>(0.0)).unwrap();
             assert!(regret.expected_exact.unwrap().abs() < 1e-12, "{regret:?}");
         }
-        assert!(gained > 100, "some smaller sets are better than the best full one: {gained}");
+        assert!(gained > 20, "some smaller sets are better than the best full one: {gained}");
     }
 }

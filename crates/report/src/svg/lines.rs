@@ -313,9 +313,9 @@ fn place_labels(marks: &[&Mark], frame: &Frame, taken: &[Vec<Point>]) -> Vec<Lab
         let (width, line) = (6.4 * text.chars().count() as f64 + 8.0, heights[mark]);
         let away = 9.0 + ROW * row as f64;
         let y = if is_above { line - away } else { line + away };
-        let (x, anchor) = if is_right { (frame.right - 8.0, Anchor::Right) } else { (frame.left + 8.0, Anchor::Left) };
+        let (x, anchor) = if is_right { (frame.right - 4.0, Anchor::Right) } else { (frame.left + 6.0, Anchor::Left) };
         let from = if is_right { x - width } else { x - 2.0 };
-        let beside = if is_right { x + 4.0 } else { x - 4.0 };
+        let beside = if is_right { x + 2.0 } else { x - 3.0 };
         let leader = (row > 0).then_some([(beside, y), (beside, line)]);
         Label { index: mark, text, at: (x, y), anchor, around: [from, y - 8.0, from + width, y + 8.0], leader }
     };
