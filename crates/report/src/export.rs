@@ -5,6 +5,7 @@
 //! | `runs` | a run of the experiment in any state: its status, digests and numbers |
 //! | `rounds` | a recorded round of a run |
 //! | `targets` | a target of a run |
+//! | `controls` | a metric of a control of a run |
 //! | `clients` | a client of a run |
 //! | `comparisons` | a statistic over seeds: a number of a policy at a point, or a difference |
 //!
@@ -18,6 +19,7 @@
 mod clients;
 mod column;
 mod comparisons;
+mod controls;
 mod names;
 mod package;
 mod parquet;
@@ -50,7 +52,7 @@ use swept::{Swept, swept};
 use table::{Description, RUN_KEY, Table};
 
 /// The tables, in their order.
-const TABLES: [&str; 5] = ["runs", "rounds", "targets", "clients", "comparisons"];
+const TABLES: [&str; 6] = ["runs", "rounds", "targets", "controls", "clients", "comparisons"];
 
 /// File formats of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +110,8 @@ fn write_all(export: &Export<'_>, into: &Path, format: ExportFormat) -> Result<(
         export.write_rounds(into, format)?,
         targets::table()
             .write(into, format, |add| export.runs().flat_map(targets::rows).try_for_each(|row| add(&row)))?,
+        controls::table()
+            .write(into, format, |add| export.runs().flat_map(controls::rows).try_for_each(|row| add(&row)))?,
         clients::table().write(into, format, |add| export.runs().try_for_each(|of| clients::rows(of, add)))?,
         comparisons::table(&export.swept, &export.numbers, &export.metrics)
             .write(into, format, |add| comparisons::rows(export.results, add))?,
@@ -226,6 +230,7 @@ fn fixed() -> [Vec<String>; TABLES.len()] {
         run_table(&[]).names(),
         rounds::table(&[], &none).names(),
         targets::table().names(),
+        controls::table().names(),
         clients::table().names(),
         comparisons::table(&[], &[], &Metrics::default()).names(),
     ]
