@@ -1,23 +1,36 @@
-//! A policy of one's own against `random`: `cargo run --release --example custom_policy -- FOLDER`.
+//! A policy of one's own, with a parameter, against `random`.
+//!
+//! `cargo run --release --example custom_policy -- DIR` carries it out into a folder, and
+//! `cargo run --release --example custom_policy -- verify DIR` replays that folder.
 
 use fedgenie::config::Complaint;
 use fedgenie::error::Error;
+use fedgenie::experiment::verify::verify_within;
 use fedgenie::experiment::{Experiment, Overrides, RunOptions, Threads, table};
 use fedgenie::failure::Failure;
 use fedgenie::policy::{BuildContext, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::report::write_with_records;
+use fedgenie::scenario::{Details, Given, Kinds};
 use fedgenie::state::Stateful;
 use std::path::Path;
 
-/// Selects the clients that answered fastest the last time; those never asked come first.
+/// Selects the clients with the shortest mean time, in which the last answer has the weight `newest`; those never
+/// asked come first.
 #[derive(Stateful)]
 struct Fastest {
+    #[state(skip = "from the scenario")]
+    newest: f64,
     seconds: Vec<f64>,
 }
 
 impl Fastest {
-    fn build(context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
-        Ok(Box::new(Self { seconds: vec![0.0; context.clients] }))
+    fn build(context: &BuildContext<'_>, given: Given<'_>) -> Result<Box<dyn Policy>, Complaint> {
+        match given.parameters["newest"].as_f64() {
+            Some(newest) if newest > 0.0 && newest <= 1.0 => {
+                Ok(Box::new(Self { newest, seconds: vec![0.0; context.clients] }))
+            }
+            _ => Err(Complaint::new("newest", format!("found {}; expected 0 < newest <= 1", given.parameters["newest"]))),
+        }
     }
 }
 
@@ -37,19 +50,37 @@ impl Policy for Fastest {
 
     fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Job(job) = feedback {
-            self.seconds[job.client.index()] = job.waited.observed().0.seconds();
+            let (known, waited) = (&mut self.seconds[job.client.index()], job.waited.observed().0.seconds());
+            *known = if *known == 0.0 { waited } else { *known + self.newest * (waited - *known) };
         }
         Ok(())
     }
 }
 
+/// What this program adds to scenarios: `kind = "fastest"`.
+fn kinds() -> Result<Kinds, Error> {
+    let mut kinds = Kinds::of("custom_policy 1.0");
+    let defaults = [("newest".to_owned(), 0.5.into())].into_iter().collect();
+    let added = kinds.policy("fastest", Details { defaults, ..Details::default() }, Fastest::build);
+    added.map_err(|complaint| Error::Usage(complaint.message))?;
+    Ok(kinds)
+}
+
 fn main() -> Result<(), Error> {
-    let folder = std::env::args().nth(1).unwrap_or_else(|| "custom-policy".to_owned());
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (kinds, threads) = (kinds()?, Threads::new(0)?);
+    if let [word, folder] = &words[..]
+        && word == "verify"
+    {
+        let verdict = verify_within(Path::new(folder), None, (false, &kinds), &threads)?;
+        println!("{} runs replayed, difference: {:?}", verdict.runs, verdict.difference);
+        return Ok(());
+    }
+    let folder = words.first().map_or("custom-policy", String::as_str);
     let set = vec![("stop.rounds".to_owned(), "100".to_owned())];
-    let scenario = Path::new("scenarios/custom_policy.toml");
-    let mut experiment = Experiment::load(scenario, &Overrides { set, ..Overrides::default() })?;
-    experiment.add_policy("fastest", Fastest::build)?;
-    let options = RunOptions { draw: Some(&write_with_records), ..RunOptions::into(Path::new(&folder)) };
-    println!("{}", table(&experiment.run_with(&options, &Threads::new(0)?)?.whole()?));
+    let overrides = Overrides { set, kinds, ..Overrides::default() };
+    let experiment = Experiment::load(Path::new("scenarios/custom_policy.toml"), &overrides)?;
+    let options = RunOptions { draw: Some(&write_with_records), ..RunOptions::into(Path::new(folder)) };
+    println!("{}", table(&experiment.run_with(&options, &threads)?.whole()?));
     Ok(())
 }
