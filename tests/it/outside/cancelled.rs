@@ -203,7 +203,8 @@ fn training_stops_between_batches() {
     let tasks = [
         "[task.linear-regression]\nexamples = 200\n",
         "[task.softmax-regression]\ndata = { synthetic = { classes = 3, train = 300, test = 30 } }\n",
-        "[task.recommendation]\nmodel = { mf = { dimensions = 4 } }\n[task.recommendation.ratings.synthetic]\nusers = 8\nitems = 30\n",
+        // What a job moves does not have to be found out before.
+        "[task.recommendation]\ndata = { synthetic = { users = 8, items = 30, ratings = 160 } }\npartition = \"users\"\nmodel = \"mf\"\ntransfer = { down = \"table\", up = \"table\" }\n",
     ];
     for task in tasks {
         let text = super::super::support::changed(EIGHT, "epochs = 2", "epochs = 1_000_000_000");
