@@ -29,7 +29,9 @@ impl Fastest {
             Some(newest) if newest > 0.0 && newest <= 1.0 => {
                 Ok(Box::new(Self { newest, seconds: vec![0.0; context.clients] }))
             }
-            _ => Err(Complaint::new("newest", format!("found {}; expected 0 < newest <= 1", given.parameters["newest"]))),
+            _ => {
+                Err(Complaint::new("newest", format!("found {}; expected 0 < newest <= 1", given.parameters["newest"])))
+            }
         }
     }
 }
