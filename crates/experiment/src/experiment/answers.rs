@@ -8,7 +8,7 @@
 //! time to the level that all reach is compared as well (`answers/level.rs`). Of a target that no run reaches it is
 //! told who comes nearest (`answers/unreached.rs`).
 //!
-//! An answer ranks only what can be compared: candidates that are fairly watched ([`until`](super::until)) and of which
+//! An answer ranks only what can be compared: candidates that are fairly watched ([`until`]) and of which
 //! one has the seeds of all. Otherwise it says why not, and the settings under which they could be.
 //!
 //! Sentences are made of answers alone.
