@@ -45,7 +45,7 @@ enum Command {
     Report(ReportArguments),
     /// Compares two result folders: differences of their scenarios, then of their results, with intervals.
     Diff(DiffArguments),
-    /// Writes runs, rounds, targets, controls, clients and comparisons of result folders as tidy tables for a data frame.
+    /// Writes runs, rounds, targets, controls, clients and comparisons of folders as tidy tables for a data frame.
     Export(ExportArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),

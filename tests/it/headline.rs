@@ -208,8 +208,8 @@ fn a_scenario_says_what_is_seen_first() {
     );
 }
 
-/// Numbers of `[report]` that no run can have, axes that do not exist and targets in the wrong direction are found before
-/// the first run.
+/// Numbers of `[report]` that no run can have, axes that do not exist and targets in the wrong direction are found
+/// before the first run.
 #[test]
 fn what_report_names_is_checked_before_anything_runs() {
     let place = Workplace::with(include_str!("../../scenarios/quickstart.toml"));

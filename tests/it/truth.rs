@@ -32,7 +32,8 @@ tau_min = "0.1 s"
 
 /// The message about regret.
 fn of_regret(answers: &[String]) -> &str {
-    let mut found = answers.iter().filter(|answer| answer.contains(" the least mean regret"));
+    let mut found =
+        answers.iter().filter(|answer| answer.contains("has the least") || answer.contains("have the least"));
     let answer = found.next().unwrap_or_else(|| panic!("nothing of regret in {answers:?}"));
     assert_eq!(found.next(), None);
     answer

@@ -12,8 +12,8 @@
 //!   well.
 //! - `expected`: speed `E[min_{k∈S} τ_min/τ_k] = ∫₀¹ Π_{k∈S} P(τ_k ≤ τ_min/v) dv`. May be negative: `G_t` does not
 //!   maximise it.
-//! - `expected-exact`: as `expected`, against the best of all sets of the size of `G_t` for it, found by enumeration (at
-//!   most 10⁶ sets of each size).
+//! - `expected-exact`: as `expected`, against the best of all sets of the size of `G_t` for it, found by enumeration
+//!   (at most 10⁶ sets of each size).
 //!
 //! Latencies are effective ones: the times that the round waits. Under over-selection "min" reads "`take`-th largest".
 //!

@@ -5,10 +5,10 @@
 //! another is best. Of one policy it asks which point of the sweep. Where several policies are compared over points
 //! that set none of the world's sections, which point is asked for each of them as well. Each question is asked in the
 //! main quantity ([`Aim::of`]), and policies' also in the first measured regret. If the main quantity is a metric, the
-//! time to the level that all reach is compared as well (`answers/level.rs`). Of a target that no run reaches it is told
-//! who comes nearest (`answers/unreached.rs`).
+//! time to the level that all reach is compared as well (`answers/level.rs`). Of a target that no run reaches it is
+//! told who comes nearest (`answers/unreached.rs`).
 //!
-//! An answer ranks only what can be compared: candidates that are fairly watched ([`until`](super::until)) and of which
+//! An answer ranks only what can be compared: candidates that are fairly watched ([`until`]) and of which
 //! one has the seeds of all. Otherwise it says why not, and the settings under which they could be.
 //!
 //! Sentences are made of answers alone.
@@ -239,8 +239,7 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
     let ranking = match found {
         Ok(ranking) => ranking,
         Err(Unranked::OtherSeeds) => {
-            answer.reason = Some("they have runs of different seeds".to_owned());
-            return Some(answer);
+            return Some(Answer { reason: Some("they have runs of different seeds".to_owned()), ..answer });
         }
         Err(Unranked::Unfair(follow_up)) => {
             let is_asked = |run: &&RunSummary| match field.question {

@@ -237,7 +237,7 @@ fn amount(bytes: u64) -> String {
     unit.map_or_else(|| format!("{bytes} B"), |(size, name)| format!("{} {name}", bytes / size))
 }
 
-/// How many runs of each policy the budget ended, policies with as many together: `the budget ended 3 of 5 runs of a, b`.
+/// How many runs of each policy the budget ended, policies with as many together.
 fn out_of_budget(summary: &Summary) -> Vec<String> {
     let mut labels: Vec<&str> = Vec::new();
     for arm in &summary.arms {

@@ -1,8 +1,8 @@
 //! Targets that no run reaches: who comes nearest.
 //!
 //! # Definition
-//! Of several such targets of one metric and direction the easiest is told: the others follow. The nearest is the policy,
-//! at a point, with the best mean over seeds of the best value that its runs have in an evaluated round.
+//! Of several such targets of one metric and direction the easiest is told: the others follow. The nearest is the
+//! policy, at a point, with the best mean over seeds of the best value that its runs have in an evaluated round.
 
 use super::super::answer::{Answer, Nearest, Question};
 use super::super::{ArmSummary, Reached, Summary};
