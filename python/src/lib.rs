@@ -1,0 +1,27 @@
+//! The compiled part of the Python package `fedgenie`.
+
+mod arrays;
+mod asked;
+mod choice;
+mod context;
+mod draws;
+mod feedback;
+mod policy;
+mod wants;
+
+use pyo3::prelude::*;
+
+/// The compiled part.
+#[pymodule]
+fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<asked::Ask>()?;
+    module.add_class::<draws::Draws>()?;
+    module.add_class::<choice::Choice>()?;
+    module.add_class::<context::Context>()?;
+    module.add_class::<feedback::Feedback>()?;
+    module.add_class::<feedback::Jobs>()?;
+    module.add_class::<feedback::Trained>()?;
+    module.add_class::<feedback::Round>()?;
+    Ok(())
+}

@@ -1,0 +1,367 @@
+//! A policy that is an object of Python.
+
+use crate::asked::{self, Ask, Asked, Constants, Decided};
+use crate::choice;
+use crate::context::{self, Context};
+use crate::feedback::Gathered;
+use crate::wants::Declared;
+use fedgenie::config::Complaint;
+use fedgenie::id::ClientId;
+use fedgenie::policy::random::Deck;
+use fedgenie::policy::{
+    Answers, BuildContext, Capabilities, Explanation, Feedback, Policy, PolicyRng, Probe, Selection, SelectionRequest,
+    ServerView, Wants,
+};
+use fedgenie::rng::StreamRng;
+use fedgenie::state::{State, Stateful};
+use fedgenie::time::Span;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A class of policies, with its parameters.
+pub struct Class {
+    pub label: String,
+    pub class: Py<PyAny>,
+    pub parameters: Py<PyDict>,
+}
+
+/// Exceptions of policies, by the label, until the runs that they ended are reported.
+#[derive(Clone, Default)]
+pub struct Raised(Arc<Mutex<Vec<(String, PyErr)>>>);
+
+impl Raised {
+    fn add(&self, label: &str, error: PyErr) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((label.to_owned(), error));
+    }
+
+    /// The first exception of a policy of this label.
+    pub fn take(&self, label: &str) -> Option<PyErr> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = all.iter().position(|(of, _)| of == label)?;
+        Some(all.remove(place).1)
+    }
+}
+
+/// Methods of a policy, looked up once.
+struct Methods {
+    select: Py<PyAny>,
+    observe: Option<Py<PyAny>>,
+    probe: Option<Py<PyAny>>,
+    explain: Option<Py<PyAny>>,
+    explain_after: Option<Py<PyAny>>,
+}
+
+/// The policy of one run and server.
+pub struct PyPolicy {
+    label: String,
+    object: Py<PyAny>,
+    methods: Methods,
+    declared: Declared,
+    constants: Arc<Constants>,
+    deck: RefCell<Deck>,
+    gathered: Gathered,
+    /// Number of clients that the last probe asked.
+    probed: usize,
+    raised: Raised,
+    has_failed: Cell<bool>,
+}
+
+impl PyPolicy {
+    /// Makes the object, once for each run and server.
+    pub fn build(class: &Class, context: &BuildContext<'_>, raised: &Raised) -> Result<Box<dyn Policy>, Complaint> {
+        let build = |py: Python<'_>| -> PyResult<Self> {
+            let made = Context::new(py, context)?;
+            let of_class = class.class.bind(py);
+            let object = context::during(context, || of_class.call((made,), Some(class.parameters.bind(py))))?;
+            let method = |name: &str| -> PyResult<Option<Py<PyAny>>> {
+                Ok(object.getattr_opt(name)?.filter(|method| method.is_callable()).map(Bound::unbind))
+            };
+            let select = method("select")?.ok_or_else(|| {
+                PyTypeError::new_err(format!("{of_class} has no method select(self, ask); a policy needs it"))
+            })?;
+            let methods = Methods {
+                select,
+                observe: method("observe")?,
+                probe: method("probe")?,
+                explain: method("explain")?,
+                explain_after: method("explain_after")?,
+            };
+            let kinds: Vec<&'static str> = context.probes.iter().map(|kind| kind.name).collect();
+            let declared = Declared::of(&object, kinds)?;
+            Ok(Self {
+                label: class.label.clone(),
+                object: object.unbind(),
+                methods,
+                declared,
+                constants: Arc::default(),
+                deck: RefCell::default(),
+                gathered: Gathered::default(),
+                probed: 0,
+                raised: raised.clone(),
+                has_failed: Cell::new(false),
+            })
+        };
+        Python::attach(|py| {
+            build(py).map(|policy| Box::new(policy) as Box<dyn Policy>).map_err(|error| {
+                let message = format!("cannot be made: {error}");
+                raised.add(&class.label, error);
+                Complaint::new("", message)
+            })
+        })
+    }
+
+    /// Keeps an exception; the policy is not called any more.
+    fn keep(&self, result: PyResult<()>) {
+        if let Err(error) = result {
+            self.has_failed.set(true);
+            self.raised.add(&self.label, error);
+        }
+    }
+
+    /// Tells Python what it was not told yet.
+    fn tell(&mut self, py: Python<'_>) -> PyResult<()> {
+        match &self.methods.observe {
+            Some(observe) if !self.gathered.is_empty() => {
+                let feedback = self.gathered.take(py)?;
+                observe.bind(py).call1((feedback,)).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Works on a question, with the streams if random numbers may be drawn.
+    fn ask<R>(
+        &self,
+        (ask, view): (&SelectionRequest<'_>, &ServerView<'_>),
+        streams: Option<(&RefCell<StreamRng>, &RefCell<StreamRng>)>,
+        work: impl FnOnce(Python<'_>, Ask, &Cell<Decided>) -> PyResult<R>,
+    ) -> PyResult<R> {
+        let decided = Cell::new(Decided::default());
+        let (number, probed) = (asked::next_number(), self.probed);
+        let asked = Asked { number, ask, view, streams, deck: &self.deck, probed, decided: &decided };
+        let question = Ask::new(&asked, self.constants.clone());
+        Python::attach(|py| asked::during(&asked, || work(py, question, &decided)))
+    }
+}
+
+impl Policy for PyPolicy {
+    fn wants(&self) -> Wants {
+        self.declared.wants
+    }
+
+    fn probes(&self) -> bool {
+        self.methods.probe.is_some()
+    }
+
+    fn probe_kinds(&self) -> &[&'static str] {
+        if self.methods.probe.is_some() { &self.declared.probe_kinds } else { &[] }
+    }
+
+    fn sees_truth(&self) -> bool {
+        self.declared.sees_truth
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.declared.capabilities
+    }
+
+    fn can_be_empty(&self) -> bool {
+        self.declared.can_be_empty
+    }
+
+    fn needs_losses(&self) -> bool {
+        self.declared.needs_losses
+    }
+
+    fn probe(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
+        if self.methods.probe.is_none() || self.has_failed.get() {
+            return Probe::None;
+        }
+        let told = Python::attach(|py| self.tell(py));
+        self.keep(told);
+        let Some(method) = &self.methods.probe else { return Probe::None };
+        let [policy, solver] = [RefCell::new(rng.clone()), RefCell::new(rng.clone())];
+        let probe = self.ask((ask, view), Some((&policy, &solver)), |py, ask, _| {
+            read_probe(&method.bind(py).call1((ask,))?, &self.declared.probe_kinds)
+        });
+        *rng = policy.into_inner();
+        match probe {
+            Ok(probe) => {
+                self.probed = match &probe {
+                    Probe::Answers { clients, .. } => clients.len(),
+                    _ => 0,
+                };
+                probe
+            }
+            Err(error) => {
+                self.keep(Err(error));
+                Probe::None
+            }
+        }
+    }
+
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut PolicyRng<'_>,
+        selection: &mut Selection,
+    ) {
+        if self.has_failed.get() {
+            return;
+        }
+        if !self.gathered.is_empty() {
+            let told = Python::attach(|py| self.tell(py));
+            self.keep(told);
+        }
+        let (policy, solver) = (RefCell::new(rng.policy.clone()), RefCell::new(rng.solver.clone()));
+        let selected = self.ask((ask, view), Some((&policy, &solver)), |py, ask, decided| {
+            let answer = self.methods.select.bind(py).call1((ask,))?;
+            choice::select(&answer, selection)?;
+            let Decided { size, deadline } = decided.get();
+            selection.deadline = deadline;
+            match size {
+                Some(size) if size != selection.len() => Err(PyValueError::new_err(format!(
+                    "ask.size was set to {size}, and {} clients are selected",
+                    selection.len()
+                ))),
+                _ => Ok(()),
+            }
+        });
+        (*rng.policy, *rng.solver) = (policy.into_inner(), solver.into_inner());
+        if selected.is_err() {
+            selection.clear();
+        }
+        self.keep(selected);
+    }
+
+    fn observe(&mut self, feedback: &Feedback<'_>) {
+        if self.methods.observe.is_none() || self.has_failed.get() {
+            return;
+        }
+        self.gathered.add(feedback);
+        if matches!(feedback, Feedback::Round(_)) {
+            let told = Python::attach(|py| self.tell(py));
+            self.keep(told);
+        }
+    }
+
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        selection: &[ClientId],
+        explanation: &mut Explanation,
+    ) {
+        let Some(method) = self.methods.explain.as_ref().filter(|_| !self.has_failed.get()) else { return };
+        let explained = self.ask((ask, view), None, |py, ask, _| {
+            let selection = crate::arrays::ids(py, selection)?;
+            explain(&method.bind(py).call1((ask, selection))?, explanation)
+        });
+        self.keep(explained);
+    }
+
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+        let Some(method) = self.methods.explain_after.as_ref().filter(|_| !self.has_failed.get()) else { return };
+        let explained = Python::attach(|py| {
+            let clients = crate::arrays::ids(py, clients)?;
+            explain(&method.bind(py).call1((clients,))?, explanation)
+        });
+        self.keep(explained);
+    }
+}
+
+/// The probe that Python asks for.
+fn read_probe(probe: &Bound<'_, PyAny>, kinds: &[&'static str]) -> PyResult<Probe> {
+    if probe.is_none() {
+        return Ok(Probe::None);
+    }
+    let form: String = probe.getattr_opt("form")?.map_or_else(
+        || Err(PyTypeError::new_err(format!("found {probe}; return None or one of fedgenie.Probe's five forms"))),
+        |form| form.extract(),
+    )?;
+    let clients = || -> PyResult<Vec<ClientId>> {
+        Ok(choice::clients(&probe.getattr("clients")?)?.0.into_iter().map(ClientId).collect())
+    };
+    let value = probe.getattr("value")?;
+    Ok(match &*form {
+        "none" => Probe::None,
+        "context" => {
+            let seconds = value.extract()?;
+            Probe::Context(Span::from_seconds(seconds).map_err(|error| PyValueError::new_err(error.to_string()))?)
+        }
+        "losses" => Probe::Losses(clients()?),
+        "answers" => {
+            let kind: String = value.extract()?;
+            let known = kinds.iter().find(|known| **known == kind);
+            let known = known.ok_or_else(|| {
+                PyValueError::new_err(format!("found the question {kind:?}; the task answers {kinds:?}"))
+            })?;
+            Probe::Answers { clients: clients()?, kind: known }
+        }
+        "training" => {
+            let answers = match &*value.extract::<String>()? {
+                "loss" => Answers::Loss,
+                "update" => Answers::Update,
+                other => return Err(PyValueError::new_err(format!("found answers={other:?}; expected loss or update"))),
+            };
+            Probe::Training { clients: clients()?, answers }
+        }
+        other => return Err(PyValueError::new_err(format!("found a probe of the form {other:?}"))),
+    })
+}
+
+/// Writes a dictionary into an explanation.
+fn explain(found: &Bound<'_, PyAny>, explanation: &mut Explanation) -> PyResult<()> {
+    if found.is_none() {
+        return Ok(());
+    }
+    let found = found.cast::<PyDict>().map_err(|_| PyTypeError::new_err("an explanation is a dict of numbers and lists"))?;
+    for (name, value) in found {
+        let name: String = name.extract()?;
+        if ["clients", "admitted"].contains(&&*name) {
+            explanation.ids(&name, choice::clients(&value)?.0.into_iter().map(ClientId));
+        } else if let Ok(number) = value.extract::<f64>() {
+            explanation.scalar(&name, number);
+        } else if value.is_instance_of::<PyDict>() {
+            let mut part = Explanation::default();
+            explain(&value, &mut part)?;
+            explanation.part(&name, part);
+        } else {
+            explanation.array(&name, value.extract::<Vec<f64>>()?);
+        }
+    }
+    Ok(())
+}
+
+/// Its feedback that was not told, and the object's own state as bytes of `pickle`.
+impl Stateful for PyPolicy {
+    fn exchange(&mut self, state: &mut State<'_>) {
+        state.field(&mut self.gathered);
+        state.field(&mut self.probed);
+        let call = |name: &str, bytes: Option<&[u8]>| {
+            Python::attach(|py| -> PyResult<Vec<u8>> {
+                let function = py.import("fedgenie._state")?.getattr(name)?;
+                match bytes {
+                    None => function.call1((&self.object,))?.extract(),
+                    Some(bytes) => function.call1((&self.object, bytes)).map(|_| Vec::new()),
+                }
+            })
+        };
+        let is_loading = state.is_loading();
+        let saved = if is_loading { Ok(Vec::new()) } else { call("save", None) };
+        let mut bytes = saved.unwrap_or_else(|error| {
+            self.keep(Err(error));
+            Vec::new()
+        });
+        state.field(&mut bytes);
+        if is_loading && !state.is_refused() {
+            let loaded = call("load", Some(&bytes)).map(drop);
+            state.require(loaded.is_ok());
+            self.keep(loaded);
+        }
+    }
+}
