@@ -27,3 +27,10 @@ pub fn rows<'py, T: Element>(py: Python<'py>, values: Vec<T>, columns: usize) ->
     let values = values.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
     Ok(PyArray2::from_owned_array(py, values).try_readwrite()?.make_nonwriteable().as_any().clone())
 }
+
+/// A copy of a slice in a shape.
+pub fn shaped<'py>(py: Python<'py>, values: &[f32], shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    let values = numpy::ndarray::ArrayD::from_shape_vec(shape, values.to_vec());
+    let values = values.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+    Ok(numpy::PyArrayDyn::from_owned_array(py, values).try_readwrite()?.make_nonwriteable().as_any().clone())
+}

@@ -5,8 +5,13 @@ mod asked;
 mod choice;
 mod context;
 mod draws;
+mod errors;
 mod feedback;
 mod policy;
+mod results;
+mod running;
+mod setup;
+mod waiting;
 mod wants;
 
 use pyo3::prelude::*;
@@ -23,5 +28,8 @@ fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<feedback::Jobs>()?;
     module.add_class::<feedback::Trained>()?;
     module.add_class::<feedback::Round>()?;
+    module.add_class::<results::Results>()?;
+    module.add_function(wrap_pyfunction!(running::run, module)?)?;
+    module.add_function(wrap_pyfunction!(results::load, module)?)?;
     Ok(())
 }

@@ -33,7 +33,7 @@ pub struct Class {
 pub struct Raised(Arc<Mutex<Vec<(String, PyErr)>>>);
 
 impl Raised {
-    fn add(&self, label: &str, error: PyErr) {
+    pub fn add(&self, label: &str, error: PyErr) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((label.to_owned(), error));
     }
 
@@ -42,6 +42,12 @@ impl Raised {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = all.iter().position(|(of, _)| of == label)?;
         Some(all.remove(place).1)
+    }
+
+    /// The first exception of all.
+    pub fn any(&self) -> Option<PyErr> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (!all.is_empty()).then(|| all.remove(0).1)
     }
 }
 

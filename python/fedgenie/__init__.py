@@ -1,0 +1,52 @@
+"""FedGenie: a deterministic simulator of federated learning under client selection, with exact regret."""
+
+from __future__ import annotations
+
+from fedgenie._fedgenie import Ask, Choice, Context, Feedback, Jobs, Rng, Round, Trained, __version__
+from fedgenie._notices import FedGenieWarning
+from fedgenie._results import Answers, Figure, Result, TextTable
+from fedgenie._run import load, run
+from fedgenie._views import Bounds, Probe, Probed, Segment
+from fedgenie.errors import (
+    ChangedError,
+    CheckError,
+    FedGenieError,
+    PolicyError,
+    RunError,
+    ScenarioError,
+    TaskError,
+    UsageError,
+    VerifyError,
+)
+
+__all__ = [
+    "Answers",
+    "Ask",
+    "Bounds",
+    "ChangedError",
+    "CheckError",
+    "Choice",
+    "Context",
+    "FedGenieError",
+    "FedGenieWarning",
+    "Feedback",
+    "Figure",
+    "Jobs",
+    "PolicyError",
+    "Probe",
+    "Probed",
+    "Result",
+    "Rng",
+    "Round",
+    "RunError",
+    "ScenarioError",
+    "Segment",
+    "TaskError",
+    "TextTable",
+    "Trained",
+    "UsageError",
+    "VerifyError",
+    "__version__",
+    "load",
+    "run",
+]

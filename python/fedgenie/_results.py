@@ -1,0 +1,143 @@
+"""Results of an experiment."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedgenie import _fedgenie
+
+if TYPE_CHECKING:
+    from fedgenie.errors import RunError
+
+__all__ = ["Answers", "Figure", "Result", "TextTable"]
+
+
+class TextTable(str):
+    """The printed table: its text, which shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self)}</pre>"
+
+
+class Answers(tuple[str, ...]):
+    """Which policy is best, in sentences."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "\n".join(self)
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self)
+
+
+class Figure:
+    """A figure of the report, which a notebook shows."""
+
+    def __init__(self, results: _fedgenie.Results, name: str) -> None:
+        self.name = name
+        """Its name, which is that of its file."""
+        self._results = results
+        self.svg = results.figure(name, False).decode()
+        """The picture."""
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<fedgenie.Figure {self.name}>"
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes it as SVG, or as PDF if the name ends so."""
+        path = Path(path)
+        if path.suffix == ".pdf":
+            path.write_bytes(self._results.figure(self.name, True))
+        elif path.suffix == ".svg":
+            path.write_text(self.svg, encoding="utf-8")
+        else:
+            message = f"found {path.name}; a figure is written as .svg or .pdf"
+            raise ValueError(message)
+        return path
+
+
+class Result:
+    """All that an experiment found."""
+
+    def __init__(self, results: _fedgenie.Results, failures: tuple[RunError, ...] = ()) -> None:
+        self._results = results
+        self.failures = failures
+        """The exceptions of runs that failed."""
+
+    @property
+    def title(self) -> str:
+        """The scenario's title, or else its name."""
+        return self._results.title
+
+    @property
+    def folder(self) -> Path | None:
+        """The result folder, if there is one."""
+        return self._results.folder
+
+    @property
+    def scenario(self) -> str:
+        """The resolved scenario: TOML with every default."""
+        return self._results.scenario
+
+    @property
+    def answers(self) -> Answers:
+        """Which policy is best, in sentences."""
+        return Answers(self._results.answers)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about worlds and results, in sentences."""
+        return self._results.warnings
+
+    @property
+    def digest(self) -> str:
+        """The digest of all runs: equal digests are equal results, to the bit."""
+        return self._results.digest
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """What `summary.json` has."""
+        loaded: dict[str, Any] = json.loads(self._results.summary_json())
+        return loaded
+
+    def table(self) -> TextTable:
+        """The table that the command prints."""
+        return TextTable(self._results.table())
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the report: one page for a browser, which needs no network."""
+        path = Path(path)
+        self._results.write_report(path)
+        return path
+
+    @property
+    def figures(self) -> list[str]:
+        """Names of the report's figures."""
+        return self._results.figures
+
+    def figure(self, name: str) -> Figure:
+        """A figure of the report. The start of a name will do if it is that of one figure alone."""
+        known = self.figures
+        matching = [figure for figure in known if figure.startswith(name)]
+        return Figure(self._results, matching[0] if name not in known and len(matching) == 1 else name)
+
+    def _repr_html_(self) -> str:
+        return self.answers._repr_html_() + self.table()._repr_html_()
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} runs failed" if self.failures else ""
+        return f"<fedgenie.Result {self.title!r}: digest {self.digest}{failed}>"

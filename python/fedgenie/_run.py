@@ -1,0 +1,67 @@
+"""Running, loading."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from fedgenie import _fedgenie, _progress, _scenario
+from fedgenie._notices import warn
+from fedgenie._results import Result
+from fedgenie._scenario import PolicyClass, Scenario
+
+__all__ = ["load", "run"]
+
+
+def run(
+    scenario: Scenario,
+    *,
+    set: Mapping[str, Any] | None = None,
+    seeds: int | None = None,
+    policies: Mapping[str, PolicyClass] | None = None,
+    reference: str | None = None,
+    data: str | os.PathLike[str] | None = None,
+    allow_paths: bool = False,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    events: bool = False,
+    models: bool = False,
+    threads: int = 0,
+    progress: Literal["auto"] | bool | None | _progress.Progress = "auto",
+    on_failure: Literal["raise", "keep"] = "raise",
+) -> Result:
+    """Carries out policies × seeds × the points of a sweep, as `fedgenie run` does."""
+    if on_failure not in ("raise", "keep"):
+        message = f"found on_failure={on_failure!r}; expected 'raise' or 'keep'"
+        raise ValueError(message)
+    if resume and overwrite:
+        message = "resume keeps the runs of the folder, and overwrite deletes them; give one of the two"
+        raise ValueError(message)
+    if out is None and (resume or overwrite or events or models):
+        message = "resume, overwrite, events and models are about a folder; give it by out="
+        raise ValueError(message)
+    setup = _scenario.described(scenario, set, seeds, policies, reference, data, allow_paths)
+    wishes = {
+        "out": None if out is None else Path(out),
+        "earlier": "resume" if resume else "overwrite" if overwrite else "refuse",
+        "events": events,
+        "models": models,
+        "threads": threads,
+    }
+    found, failures = _fedgenie.run(setup, wishes, _progress.choose(progress))
+    result = Result(found, tuple(failures))
+    if failures and on_failure == "raise":
+        failures[0].result = result
+        raise failures[0]
+    return result
+
+
+def load(folder: str | os.PathLike[str], *, allow_changed: bool = False) -> Result:
+    """Reads a folder that `run(out=)` or `fedgenie run --out` wrote."""
+    found, notices = _fedgenie.load(Path(folder), allow_changed)
+    for notice in notices:
+        warn(notice)
+    return Result(found)

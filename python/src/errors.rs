@@ -1,0 +1,92 @@
+//! FedGenie's errors as exceptions of `fedgenie.errors`.
+
+use crate::policy::Raised;
+use fedgenie::error::Error;
+use fedgenie::experiment::RunId;
+use fedgenie::run::RunError;
+use fedgenie::scenario::ScenarioError;
+use fedgenie::text::message;
+use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
+use pyo3::prelude::*;
+
+/// An exception of `fedgenie.errors`, made of these arguments.
+pub fn exception<'py, A>(py: Python<'py>, name: &str, arguments: A) -> PyErr
+where
+    A: pyo3::call::PyCallArgs<'py>,
+{
+    let made = || py.import("fedgenie.errors")?.getattr(name)?.call1(arguments);
+    made().map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The exception for a fault of a scenario.
+pub fn of_scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
+    let origin = error.origin.as_ref();
+    let (path, line) = (origin.map(|origin| origin.source.to_string()), origin.and_then(|origin| origin.line));
+    let complaint = &error.complaint;
+    exception(py, "ScenarioError", (message(&error.to_string()), path, line, &complaint.path, &complaint.message))
+}
+
+/// The round in which a run failed, where the error knows it.
+fn round_of(error: &RunError) -> Option<u32> {
+    match error {
+        RunError::BadSelection { round, .. }
+        | RunError::EdgeLink { round, .. }
+        | RunError::Diverged { round, .. }
+        | RunError::ServerDiverged { round }
+        | RunError::Task { round, .. }
+        | RunError::Probe { round, .. }
+        | RunError::Budget { round, .. } => Some(round.0),
+        _ => None,
+    }
+}
+
+/// The exception for a run that failed; `label` is that of its policy.
+pub fn of_run(py: Python<'_>, run: &RunId, label: &str, error: &Error, raised: &Raised) -> PyErr {
+    let text = message(&error.to_string());
+    let Error::Run { source, .. } = error else {
+        return exception(py, "RunError", (text, &run.name, None::<u32>));
+    };
+    let round = round_of(source);
+    let RunError::BadSelection { .. } = source else {
+        return exception(py, "RunError", (text, &run.name, round));
+    };
+    let Some(cause) = raised.take(label) else {
+        return exception(py, "PolicyError", (text, &run.name, round));
+    };
+    let (policy, turn) = match source {
+        RunError::BadSelection { policy, turn, .. } => (policy.clone(), turn.to_string()),
+        _ => (label.to_owned(), String::new()),
+    };
+    let round_words = round.map_or_else(String::new, |round| format!(" in round {round}"));
+    let text = format!("run {} failed: policy {policy}, {turn}{round_words}: {}", run.name, told(py, &cause));
+    let error = exception(py, "PolicyError", (text, &run.name, round));
+    error.set_cause(py, Some(cause));
+    error
+}
+
+/// An exception as its last line shows it: type and text.
+fn told(py: Python<'_>, error: &PyErr) -> String {
+    let name = error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
+    format!("{name}: {}", error.value(py))
+}
+
+/// The exception for any other error.
+pub fn of(py: Python<'_>, error: &Error, raised: &Raised) -> PyErr {
+    let text = message(&error.to_string());
+    match error {
+        Error::Scenario(scenario) => match raised.any() {
+            Some(cause) => {
+                let error = exception(py, "PolicyError", (text, None::<String>, None::<u32>));
+                error.set_cause(py, Some(cause));
+                error
+            }
+            None => of_scenario(py, scenario),
+        },
+        Error::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
+        Error::Read { .. } | Error::Write { .. } => PyOSError::new_err(text),
+        Error::Changed(_) => exception(py, "ChangedError", (text,)),
+        Error::Run { run, source } => exception(py, "RunError", (text, run, round_of(source))),
+        Error::Panicked { run, .. } => exception(py, "RunError", (text, run, None::<u32>)),
+        Error::Usage(_) | Error::Threads(_) | Error::Cancelled => exception(py, "UsageError", (text,)),
+    }
+}
