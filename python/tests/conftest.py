@@ -59,7 +59,7 @@ interrupted = "pause"
 download = { constant = "25 ms" }
 compute = { exponential = { mean = "0.4 s" } }
 upload = { constant = "25 ms" }
-[population.availability.renewal]
+[population.availability.on-off]
 on = { exponential = { mean = "20 s" } }
 off = { exponential = { mean = "30 s" } }
 
