@@ -106,6 +106,7 @@ LONG = SMALL.replace("stop.rounds = 30", "stop.rounds = 100_000_000")
 
 INTERRUPTED = """
 import os, signal, sys, threading, time
+import numpy  # has threads of its own
 import fedgenie
 class First:
     def __init__(self, context): pass
