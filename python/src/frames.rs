@@ -3,7 +3,7 @@
 use crate::arrays;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray};
-use arrow_schema::{ArrowError, DataType, Field, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
@@ -36,7 +36,7 @@ impl Column {
             Values::Number(_) => DataType::Float64,
         };
         let words = [("unit", &self.unit), ("meaning", &self.meaning)].map(|(key, text)| (key.to_owned(), text.clone()));
-        Field::new(&self.name, kind, !self.is_required).with_metadata(words.into())
+        Field::new(&self.name, kind, !self.is_required).with_metadata(words.into_iter().collect::<Metadata>())
     }
 
     fn array(&self) -> ArrayRef {
@@ -96,7 +96,7 @@ impl Columns {
     fn batch(&self) -> Result<RecordBatch, ArrowError> {
         let words = [("meaning".to_owned(), self.meaning.clone())];
         let fields: Vec<Field> = self.columns.iter().map(Column::field).collect();
-        let schema = Schema::new_with_metadata(fields, words.into());
+        let schema = Schema::new_with_metadata(fields, words.into_iter().collect::<Metadata>());
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(self.rows));
         RecordBatch::try_new_with_options(
             Arc::new(schema),

@@ -7,10 +7,12 @@ mod context;
 mod draws;
 mod errors;
 mod feedback;
+mod frames;
 mod policy;
 mod results;
 mod running;
 mod setup;
+mod task;
 mod waiting;
 mod wants;
 
@@ -28,7 +30,10 @@ fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<feedback::Jobs>()?;
     module.add_class::<feedback::Trained>()?;
     module.add_class::<feedback::Round>()?;
+    module.add_class::<frames::Columns>()?;
     module.add_class::<results::Results>()?;
+    module.add_class::<task::TaskJob>()?;
+    module.add_class::<task::TaskUpdate>()?;
     module.add_function(wrap_pyfunction!(running::run, module)?)?;
     module.add_function(wrap_pyfunction!(results::load, module)?)?;
     Ok(())

@@ -98,7 +98,7 @@ impl TaskSettings for TaskClass {
             Err(error) => {
                 let message = format!("cannot be made: {error}");
                 self.raised.add("task", error);
-                Err(TaskError::Complaint(Complaint::new("", message)))
+                Err(TaskError::Setting(Complaint::new("", message)))
             }
         }
     }
