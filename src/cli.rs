@@ -1,4 +1,4 @@
-//! The arguments of the command line and the commands behind them.
+//! The command line: arguments to library calls, results to stdout, messages to stderr, outcomes to exit codes.
 
 mod catalogue;
 mod cpu;
@@ -15,13 +15,16 @@ mod validate;
 mod verify;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use fedgenie::error::Error;
+use fedgenie::error::{DEFECT, Error};
 use fedgenie::experiment::Threads;
 use fedgenie::experiment::stored::Notice;
 use fedgenie::limits;
 use fedgenie::text::{escaped_json, escaped_lines, message};
+use std::ffi::OsString;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// A deterministic simulator of federated learning under client selection, with exact regret against a genie.
 ///
@@ -30,7 +33,7 @@ use std::path::PathBuf;
 /// full; 4 a defect of FedGenie; 129, 130 and 143 interrupted (SIGHUP, Ctrl-C, SIGTERM).
 #[derive(Debug, Parser)]
 #[command(name = "fedgenie", version, arg_required_else_help = true)]
-pub struct Arguments {
+struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -315,7 +318,7 @@ struct ValidateArguments {
 ///
 /// # Errors
 /// What ended the command.
-pub fn execute(arguments: Arguments) -> Result<u8, Error> {
+fn execute(arguments: Arguments) -> Result<u8, Error> {
     interruption::outlive_limits_of_files();
     match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
@@ -394,12 +397,40 @@ pub fn say(text: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", escaped_lines(text)).as_bytes());
 }
 
+/// The exit code of a violated invariant.
+const VIOLATED: u8 = 4;
+
+/// The words of the command line, for messages that repeat it.
+static WORDS: OnceLock<Vec<OsString>> = OnceLock::new();
+
+fn words() -> impl Iterator<Item = OsString> {
+    WORDS.get().into_iter().flatten().cloned()
+}
+
+/// Carries out the command that these words are, the program's name first. Returns the exit code. A process has one
+/// command.
+pub fn main(words: impl Iterator<Item = OsString>) -> u8 {
+    let words = WORDS.get_or_init(|| words.collect());
+    match catch_unwind(AssertUnwindSafe(|| read(words)?.map_or_else(Ok, execute))) {
+        Ok(Ok(code)) => code,
+        Ok(Err(error)) => {
+            say(&format!("fedgenie: error: {}", message(&error.to_string())));
+            error.exit_code()
+        }
+        // The panic's own message is on standard error already.
+        Err(_) => {
+            say(&format!("fedgenie: error: {DEFECT}"));
+            VIOLATED
+        }
+    }
+}
+
 /// Reads the arguments; text printed in the place of a command (help, version, errors) gives the exit code.
 ///
 /// # Errors
 /// If help or version cannot be printed.
-pub fn arguments() -> Result<Result<Arguments, u8>, Error> {
-    let error = match Arguments::try_parse() {
+fn read(words: &[OsString]) -> Result<Result<Arguments, u8>, Error> {
+    let error = match Arguments::try_parse_from(words) {
         Ok(arguments) => return Ok(Ok(arguments)),
         Err(error) => error,
     };

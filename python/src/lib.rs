@@ -3,6 +3,7 @@
 mod arrays;
 mod asked;
 mod choice;
+mod command;
 mod context;
 mod draws;
 mod errors;
@@ -34,6 +35,7 @@ fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<results::Results>()?;
     module.add_class::<task::TaskJob>()?;
     module.add_class::<task::TaskUpdate>()?;
+    module.add_function(wrap_pyfunction!(command::command, module)?)?;
     module.add_function(wrap_pyfunction!(running::run, module)?)?;
     module.add_function(wrap_pyfunction!(results::load, module)?)?;
     Ok(())

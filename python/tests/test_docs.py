@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [page for page in (ROOT / "docs/how-to/python.md",) if page.is_file()]
+PAGES = [page for page in (ROOT / "docs/how-to/python.md", ROOT / "README.md") if page.is_file()]
 
 
 def blocks(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    """Those that use the package."""
+    found = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [block for block in found if page.stem != "README" or "fedgenie" in block]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

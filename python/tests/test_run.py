@@ -166,3 +166,36 @@ def test_other_threads_run_meanwhile() -> None:
     is_over.set()
     thread.join()
     assert counted[0] > 100 * took, "the interpreter is free while runs are simulated"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All files but those of processes at work."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def command(*words: str | Path, cwd: Path, code: int = 0) -> str:
+    """What the command prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fedgenie", *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_folder_is_that_of_the_command_byte_for_byte(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    command("run", path, "--out", "command", "--events", "--set", "policy.random.probability=0.5", cwd=tmp_path)
+    result = fedgenie.run(path, out=tmp_path / "package", events=True, set={"policy.random.probability": 0.5})
+    ours, theirs = files(tmp_path / "package"), files(tmp_path / "command")
+    assert ours.keys() == theirs.keys()
+    assert [name for name in ours if ours[name] != theirs[name]] == []
+    assert result.digest in command("run", path, "--set", "policy.random.probability=0.5", cwd=tmp_path)
+
+
+def test_the_command_comes_with_the_package(tmp_path: Path) -> None:
+    assert fedgenie.__version__ in command("--version", cwd=tmp_path)
+    assert "policy/bsfl" in command("list", "policy", cwd=tmp_path)
+    assert "absent" in command("verify", "absent", cwd=tmp_path, code=2)
+    assert "unexpected argument" in command("run", "--absent", cwd=tmp_path, code=2)

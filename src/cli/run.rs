@@ -3,7 +3,7 @@
 use super::cpu;
 use super::interruption::{Interruption, how_to_report, resumption};
 use super::progress::Show;
-use super::{RunArguments, paragraph, print, print_json, say, threads_of, whole_number};
+use super::{RunArguments, paragraph, print, print_json, say, threads_of, whole_number, words};
 use fedgenie::error::Error;
 use fedgenie::experiment::artefacts::Failure;
 use fedgenie::experiment::kept::Found;
@@ -158,7 +158,7 @@ fn say_left_out(experiment: &Experiment, summary: &Summary, folder: &std::path::
 
 /// Reports in one sentence that a file cannot be written, which runs are kept, and how to go on. Returns the exit code.
 fn full_output(error: &Error, kept: &str) -> u8 {
-    let (why, how) = (message(&error.to_string()), resumption(std::env::args_os()));
+    let (why, how) = (message(&error.to_string()), resumption(words()));
     say(&format!("fedgenie: error: {why}; {kept}, and `{how}` makes the rest"));
     error.exit_code()
 }
@@ -277,7 +277,7 @@ fn say_taken_over(looked: Vec<LookedAt>, complete: &mut Vec<RunSummary>, repeate
 /// The way to resume after an interruption.
 fn how_to_resume(arguments: &RunArguments) -> String {
     match arguments.out {
-        Some(_) => format!("fedgenie: to make the others:\n{}", resumption(std::env::args_os())),
+        Some(_) => format!("fedgenie: to make the others:\n{}", resumption(words())),
         None => "fedgenie: no run was kept; --out DIR keeps them".to_owned(),
     }
 }
