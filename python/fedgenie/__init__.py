@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fedgenie._fedgenie import Ask, Choice, Context, Feedback, Jobs, Rng, Round, Trained, __version__
+from fedgenie._frames import Frame
 from fedgenie._notices import FedGenieWarning
 from fedgenie._results import Answers, Figure, Result, TextTable
 from fedgenie._run import load, run
@@ -31,6 +32,7 @@ __all__ = [
     "FedGenieWarning",
     "Feedback",
     "Figure",
+    "Frame",
     "Jobs",
     "PolicyError",
     "Probe",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedgenie import _fedgenie
+from fedgenie._frames import Frame
 
 if TYPE_CHECKING:
     from fedgenie.errors import RunError
@@ -73,8 +74,11 @@ class Figure:
 class Result:
     """All that an experiment found."""
 
-    def __init__(self, results: _fedgenie.Results, failures: tuple[RunError, ...] = ()) -> None:
+    def __init__(
+        self, results: _fedgenie.Results, failures: tuple[RunError, ...] = (), records: object = None
+    ) -> None:
         self._results = results
+        self._records = records
         self.failures = failures
         """The exceptions of runs that failed."""
 
@@ -113,6 +117,31 @@ class Result:
         """What `summary.json` has."""
         loaded: dict[str, Any] = json.loads(self._results.summary_json())
         return loaded
+
+    @cached_property
+    def runs(self) -> Frame:
+        """A row for each run, in any state: its status, digests and numbers."""
+        return Frame(self._results.frame("runs"), "runs")
+
+    @cached_property
+    def rounds(self) -> Frame:
+        """A row for each recorded round of a run."""
+        return Frame(self._results.frame("rounds"), "rounds")
+
+    @cached_property
+    def targets(self) -> Frame:
+        """A row for each target of a run."""
+        return Frame(self._results.frame("targets"), "targets")
+
+    @cached_property
+    def clients(self) -> Frame:
+        """A row for each client of a run."""
+        return Frame(self._results.frame("clients"), "clients")
+
+    @cached_property
+    def comparisons(self) -> Frame:
+        """A row for each statistic over seeds: a number of a policy at a point, or a difference."""
+        return Frame(self._results.frame("comparisons"), "comparisons")
 
     def table(self) -> TextTable:
         """The table that the command prints."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -44,15 +45,18 @@ def run(
         message = "resume, overwrite, events and models are about a folder; give it by out="
         raise ValueError(message)
     setup = _scenario.described(scenario, set, seeds, policies, reference, data, allow_paths)
+    # Records of runs without a folder lie in one that is deleted with the result.
+    records = tempfile.TemporaryDirectory(prefix="fedgenie-") if out is None else None
     wishes = {
-        "out": None if out is None else Path(out),
+        "out": Path(records.name) / "run" if records is not None else Path(out or ""),
+        "is_kept": records is None,
         "earlier": "resume" if resume else "overwrite" if overwrite else "refuse",
         "events": events,
         "models": models,
         "threads": threads,
     }
     found, failures = _fedgenie.run(setup, wishes, _progress.choose(progress))
-    result = Result(found, tuple(failures))
+    result = Result(found, tuple(failures), records)
     if failures and on_failure == "raise":
         failures[0].result = result
         raise failures[0]

@@ -1,12 +1,13 @@
 //! The results of an experiment.
 
 use crate::errors;
+use crate::frames::Columns;
 use crate::policy::Raised;
 use fedgenie::error::Error;
 use fedgenie::experiment::answers::{self, Told};
 use fedgenie::experiment::stored::{Notice, Reader};
 use fedgenie::experiment::{Experiment, Summary, artefacts, table, warnings};
-use fedgenie::report::{Form, Layout, Report, Results as Found, html, picture, write_page};
+use fedgenie::report::{Form, Layout, Report, Results as Found, exported, html, picture, write_page};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
@@ -24,10 +25,18 @@ pub struct Results {
 
 impl Results {
     /// Of runs that have just ended.
-    pub fn of_runs(experiment: &Experiment, summary: &Summary, folder: Option<&Path>, of_worlds: Vec<String>) -> Self {
-        let name = Path::new(&experiment.first().sections.name).to_owned();
-        let found = Found::of(experiment, summary, folder.unwrap_or(&name));
-        Self { found, folder: folder.map(Path::to_owned), of_worlds, report: OnceLock::new() }
+    pub fn of_runs(
+        experiment: &Experiment,
+        summary: &Summary,
+        folder: Option<&Path>,
+        (is_kept, of_worlds): (bool, Vec<String>),
+    ) -> Self {
+        let mut found = Found::of(experiment, summary, folder.unwrap_or(Path::new("")));
+        if !is_kept {
+            found.name.clone_from(&experiment.first().sections.name);
+        }
+        let folder = folder.filter(|_| is_kept).map(Path::to_owned);
+        Self { found, folder, of_worlds, report: OnceLock::new() }
     }
 
     fn drawn(&self) -> &Report {
@@ -84,6 +93,12 @@ impl Results {
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.of_worlds.iter().cloned().chain(warnings(self.summary())).collect()
+    }
+
+    /// A table of the export.
+    fn frame(&self, py: Python<'_>, name: &str) -> PyResult<Columns> {
+        let table = py.detach(|| exported(std::slice::from_ref(&self.found), name)).map_err(|error| raise(py, &error))?;
+        table.map(Columns).ok_or_else(|| PyKeyError::new_err(format!("there is no table {name:?}")))
     }
 
     fn table(&self) -> String {

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone)]
 pub struct Wishes {
     pub folder: Option<PathBuf>,
+    pub is_kept: bool,
     pub earlier: Earlier,
     pub events: bool,
     pub models: bool,
@@ -90,7 +91,7 @@ fn conduct(setup: &Setup, wishes: &Wishes, threads: &Threads, noted: &Noted) -> 
         Some(folder) => {
             let path = folder.path().to_owned();
             folder.finish(&experiment, &complete, |summary, into: &Path| {
-                write_with_records(into, &path, &experiment, summary)
+                if wishes.is_kept { write_with_records(into, &path, &experiment, summary) } else { Ok(()) }
             })?
         }
     };
@@ -103,6 +104,8 @@ fn conduct(setup: &Setup, wishes: &Wishes, threads: &Threads, noted: &Noted) -> 
 #[pyo3(from_item_all)]
 struct Arguments {
     out: Option<PathBuf>,
+    /// Whether the folder is kept, with pictures.
+    is_kept: bool,
     earlier: String,
     events: bool,
     models: bool,
@@ -119,13 +122,13 @@ pub fn run(
     wishes: &Bound<'_, PyAny>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Results, Vec<PyErr>)> {
-    let Arguments { out: folder, earlier, events, models, threads } = wishes.extract()?;
+    let Arguments { out: folder, is_kept, earlier, events, models, threads } = wishes.extract()?;
     let earlier = match &*earlier {
         "resume" => Earlier::Resume,
         "overwrite" => Earlier::Overwrite,
         _ => Earlier::Refuse,
     };
-    let wishes = Wishes { folder, earlier, events, models };
+    let wishes = Wishes { folder, is_kept, earlier, events, models };
     let raised = setup.raised.clone();
     let threads = Arc::new(Threads::new(threads).map_err(|error| errors::of(py, &error, &raised))?);
     let noted = Noted::default();
@@ -145,7 +148,7 @@ pub fn run(
     let labels = experiment.labels();
     let of_run = |(run, error): &(RunId, Error)| errors::of_run(py, run, &labels[run.arm], error, &raised);
     let failed = failures.iter().map(of_run).collect();
-    Ok((Results::of_runs(&experiment, &summary, wishes.folder.as_deref(), warnings), failed))
+    Ok((Results::of_runs(&experiment, &summary, wishes.folder.as_deref(), (wishes.is_kept, warnings)), failed))
 }
 
 /// Tells Python how many runs have ended.

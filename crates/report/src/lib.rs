@@ -39,7 +39,7 @@ mod write;
 
 pub use self::csv::{csv, table_csv};
 pub use diff::{CompleteRuns, Diff, InFolder, ResultDiff, SettingDiff};
-pub use export::{ExportFormat, Exported, export};
+pub use export::{Cells, ExportFormat, Exported, ExportedColumn, ExportedTable, Texts, export, exported};
 pub use headline::{Headline, HeadlineWishes, headline};
 pub use html::html;
 pub use model::{
