@@ -2,7 +2,7 @@
 
 use fedgenie::config::Complaint;
 use fedgenie::error::Error;
-use fedgenie::experiment::{Experiment, Overrides, Threads, table};
+use fedgenie::experiment::{Experiment, Overrides, RunOptions, Threads, table};
 use fedgenie::policy::{BuildContext, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::report::write_with_records;
 use fedgenie::state::Stateful;
@@ -46,9 +46,7 @@ fn main() -> Result<(), Error> {
     let scenario = Path::new("scenarios/custom_policy.toml");
     let mut experiment = Experiment::load(scenario, &Overrides { set, ..Overrides::default() })?;
     experiment.add_policy("fastest", Fastest::build)?;
-    let summary = experiment.run_to(Path::new(&folder), &Threads::new(0)?, |into, of, experiment, summary| {
-        write_with_records(into, of, experiment, summary)
-    })?;
-    println!("{}", table(&summary));
+    let options = RunOptions { draw: Some(&write_with_records), ..RunOptions::into(Path::new(&folder)) };
+    println!("{}", table(&experiment.run_with(&options, &Threads::new(0)?)?.whole()?));
     Ok(())
 }

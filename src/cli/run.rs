@@ -5,104 +5,74 @@ use super::interruption::{Interruption, how_to_report, resumption};
 use super::progress::Show;
 use super::{RunArguments, paragraph, print, print_json, say, threads_of, whole_number, words};
 use fedgenie::error::Error;
-use fedgenie::experiment::artefacts::Failure;
-use fedgenie::experiment::kept::Found;
-use fedgenie::experiment::stored::Status;
 use fedgenie::experiment::{
-    Earlier as Becomes, Experiment, INTERVAL_SEEDS, Interval, LookedAt, Outputs, Overrides, ROUNDS_PER_LOOK,
-    ResultFolder, RunId, RunSummary, Shard, Summary,
+    Conclusion, Earlier, Experiment, INTERVAL_SEEDS, Interval, Outcome, Overrides, Progress, ROUNDS_PER_LOOK, RunId,
+    RunOptions, Shard, Summary, Threads,
     answers::{self, Told},
-    artefacts, below, build, execute, table, warnings,
+    artefacts, below, table, warnings,
 };
+use fedgenie::id::Round;
 use fedgenie::lanes::Path;
 use fedgenie::limits;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
-use fedgenie::task::DataCache;
 use fedgenie::text::{self, escaped, message};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::Path as Folder;
 use std::sync::Arc;
 
 /// Most runs that are named.
 const SHOWN: usize = 5;
 
 pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
-    let options = RunFileOptions { events: arguments.events, timeline: timeline_of(arguments)? };
+    let files = RunFileOptions { events: arguments.events, timeline: timeline_of(arguments)? };
     let checkpoint = arguments.checkpoint.as_deref().map_or(Ok(Interval::default()), str::parse)?;
     let how = how_to_resume(arguments);
     let interruption = Interruption::watch(how.clone()).map_err(|error| Error::Threads(error.to_string()))?;
     let experiment = Experiment::load(&arguments.scenario, &overrides_of(arguments)?)?;
     let threads = Arc::new(threads_of(arguments.threads.as_deref())?);
-    let cache = DataCache::default();
     let shard = arguments.shard.as_deref().map_or(Ok(Shard::WHOLE), shard_of)?;
-    let mut runs = shard.of(experiment.runs());
-    let Earlier { mut complete, foreign, damaged: mut repeated } = earlier(arguments, &experiment, &mut runs)?;
-    // Everything that can be wrong with the input is found before the first file is written.
-    let mut of_worlds = experiment.check_worlds(&runs, &cache)?;
     if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.about().trains) {
-        of_worlds.extend(cpu::warning(Path::detect()));
+        cpu::warning(Path::detect()).iter().for_each(|warning| say_warning(warning));
     }
-    for warning in of_worlds {
-        say(&format!("fedgenie: warning: {}", message(&warning)));
-    }
-    let becomes = what_becomes(arguments);
-    let open = |path| ResultFolder::open(path, &experiment, becomes, shard).map(|folder| folder.saving(checkpoint));
-    let folder = arguments.out.as_deref().map(open).transpose()?;
-    if let Some(folder) = &folder {
-        let looked = experiment.take_over(folder, foreign, &threads, &cache)?;
-        runs.extend(say_taken_over(looked, &mut complete, &mut repeated));
-    }
-    say_repeated(&repeated);
-    let progress = Arc::new(Show::new(arguments.quiet, runs.len()));
-    interruption.runs_begin(threads.clone(), progress.clone());
-    let outputs = folder.as_ref().map(|folder| Outputs { folder, files: &options, models: arguments.models });
-    let results = execute(&experiment, &runs, outputs, &threads, &cache, &*progress);
-    progress.end();
-
-    let total = complete.len() + runs.len();
-    let (mut code, mut is_cancelled, mut full, mut failed) = (0, false, None, BTreeMap::new());
-    for (run, result) in runs.iter().zip(results) {
-        match result {
-            Ok(summary) => complete.push(summary),
-            Err(Error::Cancelled) => is_cancelled = true,
-            // A full disk is full for every run: once is enough.
-            Err(error) if error.is_of_output() => {
-                full.get_or_insert(error);
-            }
-            Err(error @ (Error::Run { .. } | Error::Panicked { .. })) => {
-                say(&format!("fedgenie: error: {}", message(&error.to_string())));
-                failed.extend(Failure::of(&error).map(|failure| (run.name.clone(), failure.error)));
-                code = error.exit_code().max(code);
-            }
-            Err(error) => return Err(error),
+    let watched =
+        Watched { show: Arc::new(Show::new(arguments.quiet)), threads: threads.clone(), interruption: &interruption };
+    let is_drawn = Cell::new(false);
+    let draw = |into: &Folder, of: &Folder, experiment: &Experiment, summary: &Summary| {
+        is_drawn.set(interruption.code().is_none());
+        if is_drawn.get() { write_with_records(into, of, experiment, summary) } else { Ok(()) }
+    };
+    let options = RunOptions {
+        folder: arguments.out.as_deref(),
+        earlier: what_becomes(arguments),
+        accepts_checked: arguments.accept_checked,
+        shard,
+        interval: checkpoint,
+        files,
+        models: arguments.models,
+        progress: &watched,
+        draw: Some(&draw),
+    };
+    let Outcome { summary, failures, complete, total, conclusion } = experiment.run_with(&options, &threads)?;
+    let code = failures.iter().map(|(_, error)| error.exit_code()).max().unwrap_or(0);
+    let kept = format!("{complete} of {total} runs are complete");
+    let is_written = match conclusion {
+        Conclusion::Full(error) => return Ok(full_output(&error, &kept)),
+        Conclusion::Cancelled => {
+            let is_saved = arguments.out.is_some() && checkpoint != Interval::Off;
+            let saved = if is_saved { "; those under way are saved" } else { "" };
+            say(&format!("fedgenie: {kept}{saved}\n{how}"));
+            return Ok(interruption.code().unwrap_or_else(|| Error::Cancelled.exit_code()));
         }
-    }
-    let kept = format!("{} of {total} runs are complete", complete.len());
-    if let Some(error) = full {
-        return Ok(full_output(&error, &kept));
-    }
-    if let (true, Some(code)) = (is_cancelled, interruption.code()) {
-        let saved =
-            if arguments.out.is_some() && checkpoint != Interval::Off { "; those under way are saved" } else { "" };
-        say(&format!("fedgenie: {kept}{saved}\n{how}"));
-        return Ok(code);
-    }
-    if let (Some(folder), true) = (&folder, complete.len() == total) {
-        interruption.writing_begins(folder.path());
-    }
-    let concluded = conclude(folder, &experiment, complete, &failed, &interruption);
-    let (summary, is_written, is_drawn) = match concluded {
-        Err(error) if error.is_of_output() => return Ok(full_output(&error, &kept)),
-        concluded => concluded?,
+        Conclusion::Written => true,
+        Conclusion::InMemory | Conclusion::LeftToOthers => false,
     };
     // Where no person reads the table, warnings are printed here as well.
     if arguments.json || !std::io::stdout().is_terminal() {
-        for warning in warnings(&summary) {
-            say(&format!("fedgenie: warning: {}", message(&warning)));
-        }
+        warnings(&summary).iter().for_each(|warning| say_warning(warning));
     }
     if let (Some(folder), true) = (&arguments.out, is_written) {
         say_left_out(&experiment, &summary, folder);
@@ -112,7 +82,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
         return Ok(code);
     }
     if let (Some(folder), Some(_), true) = (&arguments.out, interruption.code(), is_written) {
-        let report = if is_drawn { "and so is their report".to_owned() } else { how_to_report(folder) };
+        let report = if is_drawn.get() { "and so is their report".to_owned() } else { how_to_report(folder) };
         say(&format!("fedgenie: {kept}, and summary and manifest are written; {report}"));
     }
     if arguments.json {
@@ -124,24 +94,64 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
     Ok(interruption.code().unwrap_or(code))
 }
 
-/// Files that every run has to have beside its records.
-fn wanted(arguments: &RunArguments) -> Vec<&'static str> {
-    let files = [
-        (arguments.events, artefacts::EVENTS_FILE),
-        (arguments.timeline, artefacts::TIMELINE_FILE),
-        (arguments.models, artefacts::MODEL_FILE),
-    ];
-    files.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, name)| name).collect()
+/// Shows how runs go on, and tells signals which stage they meet.
+struct Watched<'a> {
+    show: Arc<Show>,
+    threads: Arc<Threads>,
+    interruption: &'a Interruption,
 }
 
-/// Says which complete runs are carried out again, and why.
-fn say_repeated(damaged: &[String]) {
-    for why in &damaged[..damaged.len().min(SHOWN)] {
-        say(&format!("fedgenie: warning: {}; it is repeated", message(why)));
+impl Progress for Watched<'_> {
+    fn warned(&self, warning: &str) {
+        self.show.warned(warning);
     }
-    if damaged.len() > SHOWN {
-        say(&format!("fedgenie: warning: … and {} other runs are repeated", damaged.len() - SHOWN));
+
+    fn runs_taken_over(&self, count: usize) {
+        let runs = if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
+        say(&format!(
+            "fedgenie: {runs} of another build kept: the first rounds, one in {ROUNDS_PER_LOOK}, replay to the same digests"
+        ));
     }
+
+    fn runs_repeated(&self, why: &[String]) {
+        why.iter().take(SHOWN).for_each(|why| say_warning(&format!("{why}; it is repeated")));
+        if why.len() > SHOWN {
+            say_warning(&format!("… and {} other runs are repeated", why.len() - SHOWN));
+        }
+    }
+
+    fn runs_begin(&self, count: usize) {
+        self.show.runs_begin(count);
+        self.interruption.runs_begin(self.threads.clone(), self.show.clone());
+    }
+
+    fn rounds_played(&self, rounds: u64) {
+        self.show.rounds_played(rounds);
+    }
+
+    fn run_ended(&self, run: &RunId, done: usize, total: usize) {
+        self.show.run_ended(run, done, total);
+    }
+
+    fn run_goes_on(&self, run: &RunId, round: Round) {
+        self.show.run_goes_on(run, round);
+    }
+
+    fn runs_ended(&self) {
+        self.show.runs_ended();
+    }
+
+    fn run_failed(&self, _: &RunId, error: &Error) {
+        say(&format!("fedgenie: error: {}", message(&error.to_string())));
+    }
+
+    fn writing_begins(&self, folder: &Folder) {
+        self.interruption.writing_begins(folder);
+    }
+}
+
+fn say_warning(warning: &str) {
+    say(&format!("fedgenie: warning: {}", message(warning)));
 }
 
 /// Says which runs of a folder are damaged, so that its summary is without them.
@@ -178,100 +188,17 @@ fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
     let seeds = arguments.seeds.as_deref().map(|seeds| whole_number("seeds", seeds, (1, limits::SEEDS))).transpose()?;
     let seeds = seeds.map(|seeds| seeds as u32);
     let (data, allow_paths, reference) = (arguments.data.clone(), arguments.allow_paths, arguments.reference.clone());
-    Ok(Overrides { set, seeds, reference, data, allow_paths })
+    Ok(Overrides { set, seeds, reference, data, allow_paths, ..Overrides::default() })
 }
 
 /// The treatment of an experiment that the folder holds.
-const fn what_becomes(arguments: &RunArguments) -> Becomes {
-    match (arguments.overwrite, arguments.resume || arguments.shard.is_some()) {
-        (true, _) => Becomes::Overwrite,
-        (false, true) => Becomes::Resume,
-        (false, false) => Becomes::Refuse,
+const fn what_becomes(arguments: &RunArguments) -> Earlier {
+    match (arguments.overwrite, arguments.resume, arguments.shard.is_some()) {
+        (true, ..) => Earlier::Overwrite,
+        (false, true, _) => Earlier::Resume,
+        (false, false, true) => Earlier::Join,
+        (false, false, false) => Earlier::Refuse,
     }
-}
-
-/// The state in a folder of the requested runs.
-#[derive(Default)]
-struct Earlier {
-    complete: Vec<RunSummary>,
-    /// Complete runs of another build.
-    foreign: Vec<(RunId, RunSummary)>,
-    /// Why complete runs cannot be used.
-    damaged: Vec<String>,
-}
-
-/// Looks for runs in the folder of an experiment to continue; complete ones are taken out of `runs`.
-///
-/// # Errors
-/// If runs are of another build, and the user has not chosen how to treat them.
-fn earlier(arguments: &RunArguments, experiment: &Experiment, runs: &mut Vec<RunId>) -> Result<Earlier, Error> {
-    let mut earlier = Earlier::default();
-    let (Some(folder), Becomes::Resume) = (&arguments.out, what_becomes(arguments)) else { return Ok(earlier) };
-    let (wanted, mut others) = (wanted(arguments), Vec::new());
-    let kept = experiment.kept(folder, &wanted);
-    let mut of_others = |run: &RunId, build: String| others.push((run.name.clone(), build));
-    let known: BTreeSet<String> = runs.iter().map(|run| run.name.clone()).collect();
-    // The summary will be of the runs of all shards.
-    for run in experiment.runs().iter().filter(|run| !known.contains(&run.name)) {
-        if let Found::OfAnotherBuild(_, build) = kept.find(run) {
-            of_others(run, build);
-        }
-    }
-    runs.retain(|run| match kept.find(run) {
-        Found::Complete(summary) if arguments.resume => {
-            earlier.complete.push(*summary);
-            false
-        }
-        Found::OfAnotherBuild(summary, build) => {
-            of_others(run, build);
-            earlier.foreign.push((run.clone(), *summary));
-            false
-        }
-        Found::Damaged(why) if arguments.resume => {
-            earlier.damaged.push(format!("run {}: {why}", run.name));
-            true
-        }
-        Found::Complete(_) | Found::Damaged(_) | Found::Missing => true,
-    });
-    match others.first() {
-        Some((_, other)) if !arguments.accept_checked => {
-            let names: Vec<&str> = others.iter().take(SHOWN).map(|(name, _)| name.as_str()).collect();
-            let more = if others.len() > SHOWN { format!(" and {} more", others.len() - SHOWN) } else { String::new() };
-            let other = if other.is_empty() { "unknown" } else { other };
-            Err(Error::Usage(format!(
-                "{} holds runs of another build of FedGenie ({other}; this is {}): {}{more}; --accept-checked keeps those whose \
-                 first rounds replay to the same digests, --overwrite runs all again",
-                folder.display(),
-                build(),
-                names.join(", ")
-            )))
-        }
-        _ => Ok(earlier),
-    }
-}
-
-/// Says which runs of another build are kept. Returns the others, and notes why they are made anew.
-fn say_taken_over(looked: Vec<LookedAt>, complete: &mut Vec<RunSummary>, repeated: &mut Vec<String>) -> Vec<RunId> {
-    let (mut taken, mut again) = (0, Vec::new());
-    for LookedAt { run, found } in looked {
-        match found {
-            Ok((_, summary)) => {
-                taken += 1;
-                complete.push(*summary);
-            }
-            Err(what) => {
-                repeated.push(format!("run {}: it is of another build, and differs: {what}", run.name));
-                again.push(run);
-            }
-        }
-    }
-    if taken > 0 {
-        let runs = if taken == 1 { "1 run".to_owned() } else { format!("{taken} runs") };
-        say(&format!(
-            "fedgenie: {runs} of another build kept: the first rounds, one in {ROUNDS_PER_LOOK}, replay to the same digests"
-        ));
-    }
-    again
 }
 
 /// The way to resume after an interruption.
@@ -280,32 +207,6 @@ fn how_to_resume(arguments: &RunArguments) -> String {
         Some(_) => format!("fedgenie: to make the others:\n{}", resumption(words())),
         None => "fedgenie: no run was kept; --out DIR keeps them".to_owned(),
     }
-}
-
-/// Ends the work in the folder. Returns the summary of all its runs, whether it was written, and whether the report
-/// was: while other processes are at work there the summary is of this process's runs.
-fn conclude(
-    folder: Option<ResultFolder>,
-    experiment: &Experiment,
-    complete: Vec<RunSummary>,
-    failed: &BTreeMap<String, String>,
-    interruption: &Interruption,
-) -> Result<(Summary, bool, bool), Error> {
-    let Some(folder) = folder else { return Ok((experiment.summarise(complete, failed), false, false)) };
-    let (path, mut is_drawn): (PathBuf, bool) = (folder.path().to_owned(), false);
-    let draw = |summary: &Summary, into: &std::path::Path| {
-        is_drawn = interruption.code().is_none();
-        if is_drawn { write_with_records(into, &path, experiment, summary) } else { Ok(()) }
-    };
-    Ok(match folder.finish(experiment, &complete, draw)? {
-        Some(summary) => (summary, true, is_drawn),
-        None => {
-            let mut summary = experiment.summarise(complete, failed);
-            // Others are at work on the rest.
-            summary.incomplete.retain(|run| run.status == Status::Failed);
-            (summary, false, false)
-        }
-    })
 }
 
 /// The scenario's value for `--ties`.
@@ -351,7 +252,7 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
             Err(_) => "clients as the data say".to_owned(),
         },
         sections.protocol.kind(),
-        sections.task.kind(),
+        sections.task_kind(),
         if seeds == 1 { "" } else { "s" },
     ));
     let Told { first, rest } = answers::told(summary);

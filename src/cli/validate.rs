@@ -34,7 +34,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
         date: today(),
         machine: machine(threads.count()),
     };
-    let progress = Show::new(true, 0);
+    let progress = Show::new(true);
     let mut laboratory = Laboratory::new(budget, &threads, &progress, arguments.data.clone());
     if arguments.allow_paths {
         laboratory = laboratory.allowing_paths();

@@ -4,6 +4,7 @@ use super::{VerifyArguments, print, print_json, threads_of};
 use fedgenie::error::Error;
 use fedgenie::experiment::build;
 use fedgenie::experiment::verify::{self, Verdict};
+use fedgenie::scenario::Kinds;
 
 /// Most missing runs that are named.
 const SHOWN: usize = 5;
@@ -11,7 +12,7 @@ const SHOWN: usize = 5;
 pub fn verify(arguments: &VerifyArguments) -> Result<u8, Error> {
     let threads = threads_of(arguments.threads.as_deref())?;
     let data = arguments.data.as_deref();
-    let verdict = verify::verify_within(&arguments.folder, data, arguments.allow_paths, &threads)?;
+    let verdict = verify::verify_within(&arguments.folder, data, (arguments.allow_paths, &Kinds::default()), &threads)?;
     if arguments.json {
         let text = serde_json::to_string_pretty(&verdict).map_err(|error| Error::Usage(error.to_string()))?;
         print_json(&text)?;

@@ -212,6 +212,7 @@ impl Asked {
         let config: PolicyConfig = serde_json::from_str(config).unwrap();
         let sizes = vec![1; clients as usize];
         let context = BuildContext {
+            seed: 1,
             clients: clients as usize,
             among: clients as usize,
             cohort: 2,

@@ -366,6 +366,7 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
     let measures = Measures { of_data: vec![fedgenie::metric::Measure::error("rmse")], ..Measures::default() };
     let (everyone, sizes): (Vec<ClientId>, _) = ((0..6).map(ClientId).collect(), [1; 6]);
     let context = BuildContext {
+        seed: 1,
         clients: 6,
         among: 6,
         cohort: 6,

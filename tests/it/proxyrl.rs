@@ -230,6 +230,7 @@ fn fedfast_by_metadata() {
     let config: PolicyConfig = serde_json::from_str(r#"{ "fedfast": { "clusters": 3 } }"#).unwrap();
     let sizes = [1; 9];
     let context = BuildContext {
+        seed: 1,
         clients: 9,
         among: 9,
         cohort: 2,

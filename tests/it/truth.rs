@@ -3,7 +3,7 @@
 use super::support::Workplace;
 use fedgenie::config::Complaint;
 use fedgenie::experiment::answers::{answers, told};
-use fedgenie::experiment::{Experiment, Summary, Threads};
+use fedgenie::experiment::{Experiment, RunOptions, Summary, Threads};
 use fedgenie::policy::{BuildContext, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::scenario::tree;
 use fedgenie::state::Stateful;
@@ -118,7 +118,7 @@ fn policies_of_programs_say_whether_they_see_the_truth() {
     experiment.add_policy("knowing", build(true)).unwrap();
     experiment.add_policy("plain", build(false)).unwrap();
     let place = Workplace::new();
-    let summary = experiment.run_to(&place.path("out"), &one(), |_, _, _, _| Ok(())).unwrap();
+    let summary = experiment.run_with(&RunOptions::into(&place.path("out")), &one()).unwrap().whole().unwrap();
     assert_eq!([regrets(&summary, "knowing"), regrets(&summary, "plain")], [[0.0; 3], [0.0; 3]]);
     let found = all(&summary);
     let sentence = of_regret(&found);

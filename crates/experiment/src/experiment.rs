@@ -16,6 +16,7 @@ mod build_id;
 mod checkpoint;
 mod clock;
 pub mod compared;
+mod conduct;
 pub mod controls;
 pub mod cpu;
 mod curve;
@@ -30,6 +31,7 @@ mod incomplete;
 pub mod kept;
 mod last;
 mod measured;
+mod options;
 mod outside;
 mod play;
 mod refine;
@@ -47,14 +49,16 @@ mod watch;
 pub use asked::Asked;
 pub use build_id::build;
 pub use checkpoint::Interval;
+pub use conduct::{Conclusion, Outcome};
 pub use curve::{Curve, CurvePoint};
 pub use ended::Ended;
 pub use estimates::{difference_of, estimate_of};
-pub use execution::{Outputs, Progress, Threads, execute};
+pub use execution::{Outputs, Progress, Silent, Threads, execute};
 pub use folder::{Earlier, ResultFolder, Shard, note_written};
 pub use heavy::{MedianOf, are_heavy, is_time};
 pub use incomplete::{Incomplete, counted, in_words, without_results};
 pub use measured::{ACTIVE_CLUSTERS, Named, REASSIGNMENTS, is_loss};
+pub use options::{Draw, RunOptions};
 pub use summary::{ArmSummary, Comparison, PREFIX_INTERSECTION, PointComparison, RunSummary, Summary, Traffic};
 pub use table::{
     INTERVAL_SEEDS, ROUNDING, is_told_who_was_asked, number, overridden, show, show_rounded, show_until, table,
@@ -65,7 +69,7 @@ pub use watch::{CONVERGENCE, Converged, Reached, Watch};
 
 use crate::error::Error;
 use crate::scenario::tree::{self, Node};
-use crate::scenario::{Point, Reach, Scenario, ScenarioError, Sweep, expand_sweep};
+use crate::scenario::{Kinds, Point, Reach, Scenario, ScenarioError, Surroundings, Sweep, expand_sweep};
 use fedgenie_core::limits;
 use fedgenie_core::text;
 use fedgenie_simulator::task::{self, DataCache};
@@ -89,6 +93,8 @@ pub struct Overrides {
     pub data: Option<PathBuf>,
     /// Whether the scenario may read files outside its own folder and the folder of data sets.
     pub allow_paths: bool,
+    /// Policies and tasks of the program.
+    pub kinds: Kinds,
 }
 
 /// A checked experiment.
@@ -107,6 +113,10 @@ pub struct Experiment {
     /// The folder of data sets, if the user gave one.
     pub data: Option<PathBuf>,
     reach: Reach,
+    /// Policies, tasks and rules of the program.
+    kinds: Kinds,
+    /// The scenario as it was read, with the arms of the program.
+    root: Node,
 }
 
 /// Which run of the experiment.
@@ -192,12 +202,13 @@ impl Experiment {
         reach.anywhere = overrides.allow_paths;
         // The scenario of a result folder names files relative to the folder of the original.
         if let Some((origin, known)) = artefacts::origin(path) {
+            outside::refuse_lacking(&folder, &overrides.kinds)?;
             reach.base = if origin.base.is_dir() { origin.base } else { folder };
             reach.data = data.or_else(|| origin.data.filter(|data| data.is_dir()));
             reach.known = manifest.map_or(known, |manifest| manifest.data.clone());
             reach.compares = manifest.is_some();
         }
-        Self::from_tree_within(&root, &reach)
+        Self::from_tree_with(root, reach, overrides.kinds.clone())
     }
 
     /// Checks every point of a tree's sweep. Files are looked for below `base`, and before that below `data`, the
@@ -206,33 +217,39 @@ impl Experiment {
     /// # Errors
     /// The first thing that is wrong.
     pub fn from_tree(root: &Node, base: &Path, data: Option<&Path>) -> Result<Self, Error> {
-        Self::from_tree_within(root, &Reach::below(base, data))
+        Self::from_tree_with(root.clone(), Reach::below(base, data), Kinds::default())
     }
 
-    /// As [`Self::from_tree`], with the files that may be read.
+    /// As [`Self::from_tree`], with the files that may be read, and with policies and tasks of a program.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn from_tree_within(root: &Node, reach: &Reach) -> Result<Self, Error> {
+    pub fn from_tree_with(mut root: Node, reach: Reach, kinds: Kinds) -> Result<Self, Error> {
+        kinds.complete(&mut root)?;
+        let read = |tree: &Node, point: &Point| {
+            let mut scenario = Scenario::new(tree, Surroundings { reach: &reach, kinds: &kinds, point })?;
+            scenario.set_clusters(kinds.clusters.as_ref());
+            Ok::<_, ScenarioError>(scenario)
+        };
         let mut points = Vec::new();
-        for (point, tree) in expand_sweep(root)? {
-            let scenario = Scenario::new(&tree, reach).map_err(|error| error.within_sweep(&point))?;
+        for (point, tree) in expand_sweep(&root)? {
+            let scenario = read(&tree, &point).map_err(|error| error.within_sweep(&point))?;
             points.push((point, scenario));
         }
         // The scenario outside the sweep is checked as well: this one is written out.
-        let outside = if root.get("sweep").is_some() { Some(Scenario::new(root, reach)?) } else { None };
+        let outside = if root.get("sweep").is_some() { Some(read(&root, &Point::default())?) } else { None };
         let whole = outside.as_ref().unwrap_or(&points[0].1);
         if let Some((point, _)) = points.iter().find(|(_, scenario)| !same_labels(scenario, whole)) {
             let message = format!("the policies differ at {:?}", point.settings);
-            return Err(ScenarioError::new(root, "sweep", message).into());
+            return Err(ScenarioError::new(&root, "sweep", message).into());
         }
         let (seeds, resolved) = (whole.sections.seeds.list(), whole.to_toml());
         let runs = [points.len(), seeds.len(), whole.arms.len()].iter().map(|&count| count as u128).product();
-        check_runs(runs).map_err(|message| ScenarioError::new(root, "seeds", message))?;
+        check_runs(runs).map_err(|message| ScenarioError::new(&root, "seeds", message))?;
         let overriding = whole.arms.iter().filter(|arm| !arm.with.is_empty());
         let with = overriding.map(|arm| (arm.label.clone(), arm.overridden())).collect();
         let (base, data) = (reach.base.clone(), reach.data.clone());
-        Ok(Self { points, seeds, resolved, with, base, data, reach: reach.clone() })
+        Ok(Self { points, seeds, resolved, with, base, data, reach, kinds, root })
     }
 
     /// The scenario at its first point.

@@ -10,6 +10,7 @@ mod effect;
 mod evaluation;
 mod examples;
 mod hindsight;
+mod kinds;
 pub mod names;
 mod part;
 pub mod points;
@@ -30,6 +31,7 @@ mod training_tests;
 pub use batch::BatchSize;
 pub use budget::BudgetConfig;
 pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
+pub use kinds::{Details, Given, Kinds, OutsideTask, Parameters};
 pub use part::Part;
 pub use privacy::PrivacyConfig;
 pub use reach::Reach;
@@ -45,11 +47,11 @@ use fedgenie_core::limits;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig};
-use fedgenie_simulator::clusters::ClustersConfig;
-use fedgenie_simulator::policy::{self, Known, PolicySource};
+use fedgenie_simulator::clusters::{ClusterFactory, ClustersConfig};
+use fedgenie_simulator::policy::{self, Known, OutsidePolicy, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
-use fedgenie_simulator::task::{TaskConfig, none};
+use fedgenie_simulator::task::{TaskConfig, TaskSettings, none};
 use fedgenie_simulator::world::{WorldError, WorldPlan};
 use read::read_kind;
 use schemars::JsonSchema;
@@ -80,7 +82,11 @@ pub struct Sections {
     pub population: PopulationConfig,
     /// What the clients learn.
     #[serde(default = "nothing")]
-    pub task: TaskConfig,
+    task: TaskConfig,
+    /// A program's task in its place.
+    #[serde(skip)]
+    #[schemars(skip)]
+    outside_task: Option<OutsideTask>,
     /// Local training: epochs, batch size, optimizer; needed by tasks that train.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<TrainingConfig>,
@@ -159,6 +165,17 @@ pub struct Point {
     pub settings: Vec<(String, String)>,
 }
 
+/// What a tree is read with.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// Where files are, and which of them may be read.
+    pub reach: &'a Reach,
+    /// Policies and tasks of the program.
+    pub kinds: &'a Kinds,
+    /// The point of the sweep.
+    pub point: &'a Point,
+}
+
 /// A checked scenario at one point of its sweep.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -176,18 +193,17 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads and checks a tree without looking at its sweep. `reach` says where files are and which of them may be
-    /// read.
+    /// Reads and checks a tree without looking at its sweep.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn new(tree: &Node, reach: &Reach) -> Result<Self, ScenarioError> {
+    pub fn new(tree: &Node, surroundings: Surroundings<'_>) -> Result<Self, ScenarioError> {
         let mut rest = tree.clone();
         rest.take("sweep");
         let policies = rest.take("policy");
         evaluation::resolve_servers(&mut rest, policies.as_ref());
-        let Part { sections, plan, files, .. } = Part::read(&rest, tree, reach)?;
-        let mut arms = read_policies(policies.as_ref(), tree)?;
+        let Part { sections, plan, files, .. } = Part::read(&rest, tree, surroundings)?;
+        let mut arms = read_policies(policies.as_ref(), tree, surroundings)?;
         sections.report.check(&arms, tree)?;
         let mut variants: Vec<Part> = Vec::new();
         for arm in &mut arms {
@@ -199,8 +215,8 @@ impl Scenario {
             if arm.with.is_empty() {
                 continue;
             }
-            let own = with::overridden(&rest, sections.task.kind(), arm).map_err(|error| with::of_arm(error, arm))?;
-            let own = Part::read(&own, &own, reach).map_err(|error| with::of_arm(error, arm))?;
+            let own = with::overridden(&rest, sections.task_kind(), arm).map_err(|error| with::of_arm(error, arm))?;
+            let own = Part::read(&own, &own, surroundings).map_err(|error| with::of_arm(error, arm))?;
             // Policies with the same scenario share worlds, however it was written.
             arm.variant = (own.sections != sections).then(|| {
                 variants.iter().position(|known| known.sections == own.sections).unwrap_or_else(|| {
@@ -245,6 +261,14 @@ impl Scenario {
     /// The first thing that is wrong, with file and line.
     pub fn check_measured(&self, arm: usize, measures: &Measures) -> Result<(), ScenarioError> {
         self.sections_of(arm).check_metrics(measures).map_err(|complaint| ScenarioError::of(&self.tree, complaint))
+    }
+
+    /// Lets a rule of the program decide on the clusters of edge servers, where there are cluster models.
+    pub(crate) fn set_clusters(&mut self, rule: Option<&ClusterFactory>) {
+        let plans = self.variants.iter_mut().map(|part| &mut part.plan).chain([&mut self.plan]);
+        for clusters in plans.filter_map(|plan| plan.clusters.as_mut()) {
+            clusters.outside = rule.cloned();
+        }
     }
 
     /// The plans of the worlds of all arms.
@@ -295,8 +319,12 @@ impl Scenario {
             let body: toml::Table = body.into_iter().filter(|(key, _)| is_kept(&label, key)).collect();
             (label, toml::Value::Table(body))
         };
-        let policies = self.arms.iter().filter_map(Arm::to_toml).map(arm).collect();
+        let policies = self.arms.iter().map(Arm::to_toml).map(arm).collect();
         effect::without_defaults(&mut table, &self.sections, &self.tree);
+        if let Some(OutsideTask { kind, parameters, .. }) = &self.sections.outside_task {
+            let task = toml::Table::from_iter([(kind.clone(), in_toml(parameters).into())]);
+            table.insert("task".to_owned(), task.into());
+        }
         table.insert("policy".to_owned(), toml::Value::Table(policies));
         let mut text = toml::to_string(&table).expect("a table of plain values can be written");
         if let Some(Node { value: Value::Table(axes), .. }) = self.tree.get("sweep") {
@@ -322,15 +350,24 @@ impl Arm {
         self.with.iter().map(|entry| (entry.path.clone(), entry.text())).collect()
     }
 
-    /// Label, and the table with the kind and all parameters; `None` for a policy of a program.
-    fn to_toml(&self) -> Option<(String, toml::Table)> {
-        let written =
-            toml::Table::try_from(self.policy.config()?).expect("a policy has only values that TOML can write");
+    /// Label, and the table with the kind and all parameters.
+    fn to_toml(&self) -> (String, toml::Table) {
         let mut body = toml::Table::new();
-        for (kind, value) in written {
-            body.insert("kind".to_owned(), toml::Value::String(kind));
-            if let toml::Value::Table(parameters) = value {
-                body.extend(parameters);
+        let mut add = |kind: &str, parameters: toml::Table| {
+            body.insert("kind".to_owned(), toml::Value::String(kind.to_owned()));
+            body.extend(parameters);
+        };
+        match &self.policy {
+            PolicySource::Outside(OutsidePolicy { kind, parameters, .. }) => add(kind, in_toml(parameters)),
+            other => {
+                let config = other.config().expect("a policy that is no program's is of the catalogue");
+                let written = toml::Table::try_from(config).expect("a policy has only values that TOML can write");
+                for (kind, value) in written {
+                    add(
+                        &kind,
+                        if let toml::Value::Table(parameters) = value { parameters } else { toml::Table::new() },
+                    );
+                }
             }
         }
         body.extend(self.cohort.map(|cohort| ("cohort".to_owned(), i64::from(cohort).into())));
@@ -338,8 +375,18 @@ impl Arm {
             let with = self.with.iter().map(|entry| (entry.path.clone(), to_toml(&entry.value))).collect();
             body.insert("with".to_owned(), toml::Value::Table(with));
         }
-        Some((self.label.clone(), body))
+        (self.label.clone(), body)
     }
+}
+
+/// Parameters as TOML, which has no nothing: such a parameter is left out.
+fn in_toml(parameters: &Parameters) -> toml::Table {
+    let given: Parameters = parameters.iter().filter(|(_, value)| !value.is_null()).map(cloned).collect();
+    toml::Table::try_from(given).expect("parameters were read from a scenario")
+}
+
+fn cloned((key, value): (&String, &serde_json::Value)) -> (String, serde_json::Value) {
+    (key.clone(), value.clone())
 }
 
 fn to_toml(node: &Node) -> toml::Value {
@@ -360,7 +407,11 @@ fn policy_error(tree: &Node, label: &str, complaint: Complaint) -> ScenarioError
 }
 
 /// Reads `[policy.LABEL]` tables, in the order of the file.
-fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, ScenarioError> {
+fn read_policies(
+    policies: Option<&Node>,
+    tree: &Node,
+    Surroundings { kinds, point, .. }: Surroundings<'_>,
+) -> Result<Vec<Arm>, ScenarioError> {
     let missing = "no policy is given; write for example [policy.random]";
     let Some(Node { value: Value::Table(entries), .. }) = policies else {
         return Err(ScenarioError::new(tree, "policy", missing));
@@ -388,18 +439,35 @@ fn read_policies(policies: Option<&Node>, tree: &Node) -> Result<Vec<Arm>, Scena
                 return Err(ScenarioError::new(tree, format!("{path}.kind"), message));
             }
         };
-        let names: Vec<_> = policy::CATALOGUE.entries.iter().map(|entry| entry.name).collect();
-        if !names.contains(&kind.as_str()) {
-            let path = if node.get("kind").is_some() { format!("{path}.kind") } else { path };
-            let message = names::unknown_policy(label, &kind, &names, node.get("kind").is_some());
-            return Err(ScenarioError::new(tree, path, message));
-        }
         let with = body.take("with").map_or_else(|| Ok(Vec::new()), |with| with::read_overrides(&with, &path))?;
         let cohort = body.take("cohort").map(|cohort| read_cohort(&cohort, &path)).transpose()?;
-        let policy = PolicySource::Scenario(read_kind(&kind, &body, &path)?);
+        let policy = match kinds.read_policy(&kind, (&body, &path), point) {
+            Some(policy) => PolicySource::Outside(policy?),
+            None => {
+                check_kind((label, &kind), (node, &path), tree, kinds)?;
+                PolicySource::Scenario(read_kind(&kind, &body, &path)?)
+            }
+        };
         arms.push(Arm { label: label.clone(), policy, cohort, with, variant: None });
     }
     Ok(arms)
+}
+
+/// Refuses a policy's kind that neither the catalogue nor the program has.
+fn check_kind(
+    (label, kind): (&str, &str),
+    (node, path): (&Node, &str),
+    tree: &Node,
+    kinds: &Kinds,
+) -> Result<(), ScenarioError> {
+    let known = policy::CATALOGUE.entries.iter().map(|entry| entry.name);
+    let names: Vec<_> = known.chain(kinds.policies().map(|(name, _)| name)).collect();
+    if names.contains(&kind) {
+        return Ok(());
+    }
+    let has_kind = node.get("kind").is_some();
+    let path = if has_kind { format!("{path}.kind") } else { path.to_owned() };
+    Err(ScenarioError::new(tree, path, names::unknown_policy(label, kind, &names, has_kind)))
 }
 
 /// The most clients that a policy may choose at once.
@@ -414,6 +482,16 @@ fn read_cohort(node: &Node, path: &str) -> Result<u32, ScenarioError> {
 }
 
 impl Sections {
+    /// The name of the task's kind.
+    pub fn task_kind(&self) -> &str {
+        self.outside_task.as_ref().map_or_else(|| self.task.kind(), |task| &task.kind)
+    }
+
+    /// The task, with names of files as they are written.
+    pub(crate) fn task_settings(&self) -> &dyn TaskSettings {
+        self.outside_task.as_ref().map_or_else(|| self.task.as_settings(), |task| &*task.settings)
+    }
+
     /// Whether regret is metered.
     pub fn has_meter(&self, meter: Meter) -> bool {
         self.regret.as_ref().is_some_and(|regret| regret.meters.contains(&meter))

@@ -254,6 +254,8 @@ impl From<Box<dyn Policy>> for Policies {
 /// Facts about the scenario from which a policy is built.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext<'a> {
+    /// The seed of the run.
+    pub seed: u64,
     /// Number of clients, `K`.
     pub clients: usize,
     /// How many of them the policy chooses among: those of its server.
@@ -386,13 +388,34 @@ impl PolicyConfig {
 /// Makes a policy for a server, from facts about the scenario.
 pub type Factory = Arc<dyn Fn(&BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> + Send + Sync>;
 
+/// A policy of a program.
+#[derive(Clone)]
+pub struct OutsidePolicy {
+    /// The name of its kind in scenarios.
+    pub kind: String,
+    /// Its parameters, defaults written out.
+    pub parameters: serde_json::Map<String, Value>,
+    /// Makes it with these parameters.
+    pub factory: Factory,
+}
+
+impl OutsidePolicy {
+    /// A policy without parameters.
+    pub fn new<F>(kind: &str, factory: F) -> Self
+    where
+        F: Fn(&BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> + Send + Sync + 'static,
+    {
+        Self { kind: kind.to_owned(), parameters: serde_json::Map::new(), factory: Arc::new(factory) }
+    }
+}
+
 /// Where the policy of an arm comes from.
 #[derive(Clone)]
 pub enum PolicySource {
     /// A scenario: a policy of the catalogue.
     Scenario(PolicyConfig),
     /// A program that uses this library.
-    Outside(Factory),
+    Outside(OutsidePolicy),
     /// Another source's policy, limited to this many clients at once.
     Limited(Box<Self>, u32),
 }
@@ -405,7 +428,7 @@ impl PolicySource {
     pub fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         match self {
             Self::Scenario(config) => config.build(context),
-            Self::Outside(factory) => factory(context),
+            Self::Outside(policy) => (policy.factory)(context),
             Self::Limited(source, most) => limited::build(source, *most as usize, context),
         }
     }
@@ -430,7 +453,7 @@ impl std::fmt::Debug for PolicySource {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Scenario(config) => config.fmt(formatter),
-            Self::Outside(_) => formatter.write_str("Outside"),
+            Self::Outside(policy) => write!(formatter, "{} {:?}", policy.kind, policy.parameters),
             Self::Limited(source, most) => write!(formatter, "{source:?}, at most {most}"),
         }
     }

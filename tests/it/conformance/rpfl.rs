@@ -23,6 +23,7 @@ impl Asked {
     fn new() -> Self {
         let config: PolicyConfig = serde_json::from_str(r#"{ "rpfl": { "components": 1, "clusters": 2 } }"#).unwrap();
         let context = BuildContext {
+            seed: 1,
             clients: 8,
             among: 8,
             cohort: 3,

@@ -4,7 +4,7 @@
 use super::clusters::Settings;
 use super::{PROTOCOLS, TWELVE};
 use crate::support::{Answer, SCENARIO, Workplace, changed, line_of};
-use fedgenie::experiment::{Experiment, Threads};
+use fedgenie::experiment::{Experiment, RunOptions, Threads};
 use fedgenie::scenario::tree;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -235,7 +235,7 @@ fn trained_models_are_worked_out_again() {
         let [one, two, seven] = [1, 2, 7].map(|threads| {
             let folder = format!("out-{threads}");
             let threads = Threads::new(threads).unwrap();
-            experiment.run_to(&place.path(&folder), &threads, |_, _, _, _| Ok(())).unwrap();
+            experiment.run_with(&RunOptions::into(&place.path(&folder)), &threads).unwrap().whole().unwrap();
             (place.digests(&folder), place.text(&format!("{folder}/runs/random-s2/rounds.jsonl")))
         });
         assert!(one == two && one == seven, "{rule}");

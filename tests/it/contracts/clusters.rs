@@ -5,7 +5,7 @@ use crate::support::{Nobody, Workplace};
 use fedgenie::clusters::{AssignmentRequest, ClusterPolicy, EdgeFeedback};
 use fedgenie::config::Complaint;
 use fedgenie::experiment::verify::verify_with;
-use fedgenie::experiment::{Earlier, Outputs, ResultFolder, Shard, Threads, execute};
+use fedgenie::experiment::{Earlier, Outputs, ResultFolder, RunOptions, Shard, Threads, execute};
 use fedgenie::id::{ClientId, EdgeId};
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
@@ -217,7 +217,7 @@ fn a_rule_of_ones_own() {
     let place = Workplace::new();
     let folder = place.path("out");
     let one = Threads::new(1).unwrap();
-    experiment.run_to(&folder, &one, |_, _, _, _| Ok(())).unwrap();
+    experiment.run_with(&RunOptions::into(&folder), &one).unwrap().whole().unwrap();
     for (round, number) in place.lines("out/runs/random-s1/rounds.jsonl").iter().zip(1_u64..) {
         let of = |initial: u64| (initial + number) % 3;
         assert_eq!(round["clusters"]["assignment"], serde_json::json!([of(0), of(0), of(1)]));

@@ -17,7 +17,9 @@ use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::TensorLayout;
-use fedgenie::policy::{Capabilities, Policy, PolicyRng, PolicySource, Selection, SelectionRequest, ServerView};
+use fedgenie::policy::{
+    Capabilities, OutsidePolicy, Policy, PolicyRng, PolicySource, Selection, SelectionRequest, ServerView,
+};
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
 use fedgenie::rng::Streams;
@@ -178,7 +180,7 @@ pub fn told(decisions: Vec<Selection>) -> PolicySource {
 }
 
 pub fn source(policy: impl Policy + Clone + Sync + 'static) -> PolicySource {
-    PolicySource::Outside(Arc::new(move |_| Ok(Box::new(policy.clone()))))
+    PolicySource::Outside(OutsidePolicy::new("mine", move |_| Ok(Box::new(policy.clone()))))
 }
 
 /// The rounds of a run as they are recorded, and its models.

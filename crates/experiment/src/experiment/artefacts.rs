@@ -12,6 +12,7 @@
 //! ```
 
 use super::cpu::Cpu;
+use super::outside::Outside;
 use super::{Experiment, Summary, below, build, run_name};
 use crate::error::Error;
 use fedgenie_core::record::FORMAT_VERSION;
@@ -99,6 +100,9 @@ pub struct Manifest {
     /// Where the scenario's files were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// The program whose policies or tasks took part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<Outside>,
     /// The processor of the process that wrote this file. It changes no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
@@ -124,6 +128,7 @@ impl Manifest {
             files: BTreeMap::new(),
             data: experiment.data_digests()?,
             origin: Some(Origin::of(experiment)),
+            outside: Outside::of(experiment),
             cpu: Some(Cpu::detect()),
         })
     }
@@ -163,6 +168,9 @@ pub(super) struct Marker {
     /// As [`Manifest::experiment`].
     #[serde(default)]
     pub(super) experiment: String,
+    /// The program whose policies or tasks take part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) outside: Option<Outside>,
 }
 
 impl Marker {
@@ -182,7 +190,14 @@ impl Marker {
             // An unreadable file ends the experiment before or after this, with its reason.
             data: experiment.data_digests().unwrap_or_default(),
             experiment: without_seeds(&experiment.resolved),
+            outside: Outside::of(experiment),
         }
+    }
+
+    /// The code of the program's policies and tasks, as text; empty without any.
+    pub(super) fn code(&self) -> String {
+        let Some(Outside { policies, tasks, .. }) = &self.outside else { return String::new() };
+        format!("\0{policies:?}\0{tasks:?}")
     }
 
     /// The marker of a folder, if it has one.

@@ -10,14 +10,20 @@ use fedgenie_simulator::task::DataCache;
 use fedgenie_simulator::world::World;
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// What a program does around the life of a thread: it calls its argument once, which is all that the thread does. A
+/// program that must enter another system before it is called from a thread, such as an interpreter, enters it once.
+pub type Around = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+
 /// The threads of an experiment: how many, how many runs are under way, and whether they are to stop.
-#[derive(Debug)]
 pub struct Threads {
     pool: rayon::ThreadPool,
+    around: Around,
     count: usize,
     active: AtomicUsize,
     cancelled: AtomicBool,
@@ -29,14 +35,28 @@ impl Threads {
     /// # Errors
     /// If they are too many, or cannot be started.
     pub fn new(count: usize) -> Result<Self, Error> {
+        Self::with(count, Arc::new(|work: &mut dyn FnMut()| work()))
+    }
+
+    /// As [`Self::new`]; each thread lives within a call of `around`.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with(count: usize, around: Around) -> Result<Self, Error> {
         if count > limits::THREADS {
             return Err(Error::Usage(format!("found {count} threads; expected at most {}", limits::THREADS)));
         }
         let needed = count as u128 * u128::from(limits::THREAD_BYTES);
         limits::afford(format!("{count} threads"), needed).map_err(|error| Error::Usage(error.to_string()))?;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build();
+        let spawn = |thread: rayon::ThreadBuilder| {
+            let (around, mut thread) = (around.clone(), Some(thread));
+            let work = move || around(&mut || thread.take().into_iter().for_each(rayon::ThreadBuilder::run));
+            std::thread::Builder::new().spawn(work).map(drop)
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).spawn_handler(spawn).build();
         let pool = pool.map_err(|error| Error::Threads(error.to_string()))?;
-        Ok(Self { count: pool.current_num_threads(), pool, active: AtomicUsize::new(0), cancelled: false.into() })
+        let count = pool.current_num_threads();
+        Ok(Self { count, pool, around, active: AtomicUsize::new(0), cancelled: false.into() })
     }
 
     /// How many there are.
@@ -63,25 +83,41 @@ impl Threads {
     }
 }
 
-/// Messages of an experiment while it runs.
+impl fmt::Debug for Threads {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Threads").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+/// Messages of an experiment while it runs, in this order but for those of runs, which come from all threads. All
+/// defaults do nothing.
 pub trait Progress: Sync {
-    /// A run ended; `done` of `total` have.
-    fn run_ended(&self, run: &RunId, done: usize, total: usize);
-    /// Rounds were played.
-    fn rounds_played(&self, rounds: u64);
-    /// A run continues from an earlier process, after this round.
-    fn run_goes_on(&self, _run: &RunId, _round: Round) {}
     /// A warning that changes no result.
     fn warned(&self, _warning: &str) {}
+    /// This many runs of another build are kept, see [`super::taken_over`].
+    fn runs_taken_over(&self, _count: usize) {}
+    /// Complete runs that are carried out again, and why.
+    fn runs_repeated(&self, _why: &[String]) {}
+    /// The first of this many runs begins.
+    fn runs_begin(&self, _count: usize) {}
+    /// Rounds were played.
+    fn rounds_played(&self, _rounds: u64) {}
+    /// A run ended, well or not; `done` of `total` have.
+    fn run_ended(&self, _run: &RunId, _done: usize, _total: usize) {}
+    /// A run continues from an earlier process, after this round.
+    fn run_goes_on(&self, _run: &RunId, _round: Round) {}
+    /// All runs have ended, or were stopped.
+    fn runs_ended(&self) {}
+    /// A run has failed; told when all have ended.
+    fn run_failed(&self, _run: &RunId, _error: &Error) {}
+    /// Summary, manifest and pictures are written into the folder from here on.
+    fn writing_begins(&self, _folder: &Path) {}
 }
 
 /// Reports nothing.
-pub(super) struct Silent;
+pub struct Silent;
 
-impl Progress for Silent {
-    fn run_ended(&self, _: &RunId, _: usize, _: usize) {}
-    fn rounds_played(&self, _: u64) {}
-}
+impl Progress for Silent {}
 
 /// Files that runs write, and their folder.
 #[derive(Clone, Copy, Debug)]
@@ -165,9 +201,10 @@ pub fn execute(
     };
     std::thread::scope(|scope| {
         // A thread that cannot be started costs time only, as long as one runs.
-        let started = (0..workers).map(|_| std::thread::Builder::new().spawn_scoped(scope, work));
+        let within = || (threads.around)(&mut || work());
+        let started = (0..workers).map(|_| std::thread::Builder::new().spawn_scoped(scope, within));
         if started.filter(Result::is_ok).count() == 0 {
-            work();
+            within();
         }
     });
     let taken = |result: Mutex<Option<Result<RunSummary, Error>>>| {

@@ -27,6 +27,7 @@ mod runs;
 use super::artefacts::{Marker, RUNS_FOLDER, SCENARIO_FILE, hash, is_result_folder, read_manifest, without_seeds};
 use super::below;
 use super::files::{sync_folder, write_file, write_json};
+use super::outside::Outside;
 use super::{Experiment, Interval};
 use crate::error::Error;
 use processes::{Lock, Process, forget_parts, others, refuse_overlap, state_of};
@@ -45,8 +46,11 @@ pub(super) use runs::RUN_FILES;
 pub enum Earlier {
     /// It stays, and nothing is written.
     Refuse,
-    /// It is continued, if it is the same one.
+    /// It is continued, if it is the same one: complete runs are kept.
     Resume,
+    /// Runs are added to it, if it is the same one: those of a shard, beside other shards'. Of complete runs, the
+    /// shard's own are made anew.
+    Join,
     /// Its files are deleted.
     Overwrite,
 }
@@ -95,7 +99,7 @@ impl ResultFolder {
         unfinished_scenarios(path)?.iter().try_for_each(|part| remove_file(part)).map_err(failed)?;
         erase::note_listed(path)?;
         let known = Marker::of(experiment);
-        let made_of = format!("{}\0{:?}", experiment.resolved, known.data);
+        let made_of = format!("{}\0{:?}{}", experiment.resolved, known.data, known.code());
         let process = Process::enter(&state, shard).map_err(failed)?;
         let opened = Self {
             path: path.to_owned(),
@@ -172,7 +176,7 @@ fn is_only_begun(path: &Path) -> Result<bool, Error> {
 fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) -> Result<(), Error> {
     let is_same = found == experiment.resolved;
     match (is_same, earlier) {
-        (true, Earlier::Resume) => Ok(()),
+        (true, Earlier::Resume | Earlier::Join) => Ok(()),
         (true, _) => Err(Error::Usage(format!(
             "{} holds this very experiment; choose a new folder, --resume to complete it, or --overwrite to run it again",
             path.display()
@@ -180,7 +184,9 @@ fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) 
         (false, _) => {
             let (name, differs) = (name_in(found), first_difference(found, &experiment.resolved));
             let or = match earlier {
-                Earlier::Resume => "or --overwrite; more seeds are written into the scenario.toml that lies there",
+                Earlier::Resume | Earlier::Join => {
+                    "or --overwrite; more seeds are written into the scenario.toml that lies there"
+                }
                 Earlier::Refuse | Earlier::Overwrite => "--resume to continue the same one, or --overwrite",
             };
             let folder = path.display();
@@ -191,6 +197,10 @@ fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) 
 
 /// Refuses a folder whose scenario was edited beyond its seeds after runs of it were made.
 fn refuse_edited(path: &Path, experiment: &Experiment) -> Result<(), Error> {
+    let differs = Outside::read(path).and_then(|outside| outside.differs(Outside::of(experiment).as_ref()));
+    if let Some(what) = differs {
+        return Err(Error::Usage(format!("{}: {what}; choose a new folder, or --overwrite", path.display())));
+    }
     // The hidden files may be missing in a copied folder.
     let marked = Marker::read(path).map(|marker| marker.experiment).filter(|written| !written.is_empty());
     let written = marked.or_else(|| read_manifest(path).ok().map(|manifest| manifest.experiment));

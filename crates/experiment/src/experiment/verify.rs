@@ -16,6 +16,7 @@ use super::execution::guarded;
 use super::run_file::RunFile;
 use super::{Experiment, Overrides, RunId, RunSummary, Threads, below, build, kept};
 use crate::error::Error;
+use crate::scenario::Kinds;
 use fedgenie_simulator::run::RunError;
 use fedgenie_simulator::task::DataCache;
 use fedgenie_simulator::world::World;
@@ -75,22 +76,24 @@ impl Verdict {
 /// # Errors
 /// If the folder cannot be read or its scenario cannot be run.
 pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<Verdict, Error> {
-    verify_within(folder, data, false, threads)
+    verify_within(folder, data, (false, &Kinds::default()), threads)
 }
 
-/// As [`verify`]; with `allow_paths` the folder's scenario may read every file that its user may.
+/// As [`verify`], with policies and tasks of a program; with `allow_paths` the folder's scenario may read every file
+/// that its user may.
 ///
 /// # Errors
 /// As [`verify`].
 pub fn verify_within(
     folder: &Path,
     data: Option<&Path>,
-    allow_paths: bool,
+    (allow_paths, kinds): (bool, &Kinds),
     threads: &Threads,
 ) -> Result<Verdict, Error> {
     let manifest = manifest_of(folder)?;
     below::plain(folder, SCENARIO_FILE).map_err(|source| Error::Read { path: folder.join(SCENARIO_FILE), source })?;
-    let overrides = Overrides { data: data.map(Path::to_owned), allow_paths, ..Overrides::default() };
+    let (data_folder, kinds) = (data.map(Path::to_owned), kinds.clone());
+    let overrides = Overrides { data: data_folder, allow_paths, kinds, ..Overrides::default() };
     let experiment = Experiment::load_compared(&folder.join(SCENARIO_FILE), &overrides, manifest.as_ref());
     match (experiment, manifest.and_then(|manifest| listing::scenario_differs(folder, &manifest))) {
         (Ok(experiment), _) => verify_with(&experiment, folder, data, threads),
@@ -99,8 +102,7 @@ pub fn verify_within(
     }
 }
 
-/// As [`verify`], for an experiment with policies or a task of a program's own, which the folder's scenario does not
-/// describe.
+/// As [`verify`], for an experiment that is read already, such as one with a rule of clusters of a program's own.
 ///
 /// # Errors
 /// As [`verify`].
@@ -113,7 +115,6 @@ pub fn verify_with(
     let manifest = manifest_of(folder)?;
     let mut verdict = Verdict::default();
     if let Some(manifest) = &manifest {
-        listing::refuse_foreign(folder, experiment, manifest)?;
         if let Some(what) = listing::cannot_replay(experiment, manifest)? {
             return Ok(Verdict { difference: Some(of_experiment(what)), ..verdict });
         }

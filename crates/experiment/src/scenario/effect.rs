@@ -67,7 +67,7 @@ pub(super) const MISSING_OPTIMIZER: &str =
 
 /// Removes defaults of the resolved `[training]` that would be refused on reading.
 pub(super) fn without_defaults(resolved: &mut toml::Table, sections: &Sections, tree: &Node) {
-    if !is_nothing(sections.task.as_settings()) {
+    if !is_nothing(sections.task_settings()) {
         return;
     }
     let Some(toml::Value::Table(training)) = resolved.get_mut("training") else { return };

@@ -48,7 +48,7 @@ pub fn missing_key(key: &str) -> String {
 mod tests {
     use super::*;
     use crate::scenario::tree::parse;
-    use crate::scenario::{Reach, Scenario, schema};
+    use crate::scenario::{Kinds, Point, Reach, Scenario, Surroundings, schema};
     use std::collections::BTreeSet;
     use std::path::Path;
 
@@ -94,9 +94,11 @@ mod tests {
                 of("tau_min")
             ),
         ];
+        let surroundings =
+            Surroundings { reach: &Reach::default(), kinds: &Kinds::default(), point: &Point::default() };
         for text in texts {
             let tree = parse(Path::new("a.toml"), &text).unwrap();
-            Scenario::new(&tree, &Reach::default()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            Scenario::new(&tree, surroundings).unwrap_or_else(|error| panic!("{error}\n{text}"));
         }
     }
 

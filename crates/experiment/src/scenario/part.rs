@@ -1,10 +1,9 @@
 //! The sections of a scenario and the plan of its worlds: for all policies without overrides, or for those with the
 //! same overrides.
 
-use super::reach::Reach;
 use super::read::{ScenarioError, read};
 use super::tree::Node;
-use super::{BudgetConfig, PrivacyConfig, RegretConfig, Sections};
+use super::{BudgetConfig, PrivacyConfig, RegretConfig, Sections, Surroundings};
 use fedgenie_core::config::Complaint;
 use fedgenie_learning::algorithm::weighting_of;
 use fedgenie_learning::data::DataError;
@@ -26,10 +25,16 @@ pub struct Part {
 }
 
 impl Part {
-    /// Reads and checks a tree that has neither policies nor sweep. `whole` is the tree in which errors are looked up,
-    /// `reach` says where files are and which of them may be read.
-    pub(super) fn read(rest: &Node, whole: &Node, reach: &Reach) -> Result<Self, ScenarioError> {
-        let mut sections: Sections = read(rest, "")?;
+    /// Reads and checks a tree that has neither policies nor sweep. `whole` is the tree in which errors are looked up.
+    pub(super) fn read(
+        rest: &Node,
+        whole: &Node,
+        Surroundings { reach, kinds, point }: Surroundings<'_>,
+    ) -> Result<Self, ScenarioError> {
+        let mut known = rest.clone();
+        let outside = kinds.take_task(&mut known, point)?;
+        let mut sections: Sections = read(&known, "")?;
+        sections.outside_task = outside;
         if let Some(training) = &mut sections.training {
             training.resolve();
         }
@@ -45,12 +50,12 @@ impl Part {
         let wrong = |complaint: Complaint| ScenarioError::of(whole, complaint);
         sections.check().map_err(wrong)?;
         sections.seeds = sections.seeds.canonical();
-        // A program may give the scenario another task, which is checked then.
-        if !matches!(sections.task, TaskConfig::None(_)) {
-            sections.check_metrics(&sections.task.as_settings().measures()).map_err(wrong)?;
+        // A program may give the scenario a task later, with which it is checked then.
+        if sections.outside_task.is_some() || !matches!(sections.task, TaskConfig::None(_)) {
+            sections.check_metrics(&sections.task_settings().measures()).map_err(wrong)?;
         }
         // If the data say how many clients there are, the rest is checked when they are read.
-        if sections.population.clients.is_some() || !sections.task.as_settings().about().counts_clients {
+        if sections.population.clients.is_some() || !sections.task_settings().about().counts_clients {
             let clients = sections.population.client_count().map_err(wrong)?;
             let (protocol, kind) = (&sections.protocol, sections.protocol.kind());
             protocol.rule(clients).map_err(|complaint| wrong(complaint.below(kind).below("protocol")))?;
@@ -63,7 +68,7 @@ impl Part {
         let noise = sections.privacy.as_ref().and_then(PrivacyConfig::noise);
         let plan = WorldPlan {
             population,
-            task: task.into_settings(),
+            task: sections.outside_task.as_ref().map_or_else(|| task.into_settings(), |task| task.settings.clone()),
             planned: sections.planned(),
             evaluated: sections.evaluated(),
             training: LocalTraining { noise, ..local },
@@ -111,7 +116,7 @@ pub(super) fn explain(tree: &Node, sections: &Sections, error: WorldError) -> Sc
                 TaskError::Weights(_) => "start",
                 TaskError::Partition(_) => "partition",
             };
-            let path = format!("task.{}.{key}", sections.task.kind());
+            let path = format!("task.{}.{key}", sections.task_kind());
             ScenarioError::new(tree, path, error.to_string())
         }
     }

@@ -321,7 +321,7 @@ impl Sections {
             return complain("record.every", "found 0; expected a number of rounds of at least 1");
         }
         self.evaluate.check().map_err(|complaint| complaint.below("evaluate"))?;
-        task::check(self.task.as_settings()).map_err(|complaint| complaint.below(self.task.kind()).below("task"))?;
+        task::check(self.task_settings()).map_err(|complaint| complaint.below(self.task_kind()).below("task"))?;
         self.check_training()?;
         if let Some(privacy) = &self.privacy {
             privacy.check().map_err(|complaint| complaint.below("privacy"))?;

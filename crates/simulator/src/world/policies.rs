@@ -75,6 +75,7 @@ impl World {
     ) -> T {
         let Evaluated { every_round, clients, servers } = self.evaluated;
         build(&BuildContext {
+            seed: self.streams.seed(),
             clients: self.population.len(),
             among,
             cohort: bounds.cohort,
@@ -204,6 +205,7 @@ impl World {
         let sizes: Vec<u32> =
             rule.members.iter().map(|members| members.iter().map(|client| all_sizes[client.index()]).sum()).collect();
         let cloud_context = BuildContext {
+            seed: self.streams.seed(),
             clients: sizes.len(),
             among: sizes.len(),
             cohort: rule.edges_per_round,

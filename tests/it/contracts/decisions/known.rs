@@ -3,8 +3,8 @@
 use super::{FOUR, SYNCHRONOUS, Told, decision, source, world_of};
 use crate::support::{SETTINGS, Seen, changed};
 use fedgenie::policy::{
-    Bounds, BuildContext, Capabilities, Policies, Policy, PolicyRng, PolicySource, Selection, SelectionRequest,
-    ServerView,
+    Bounds, BuildContext, Capabilities, OutsidePolicy, Policies, Policy, PolicyRng, PolicySource, Selection,
+    SelectionRequest, ServerView,
 };
 use fedgenie::population::ForecastError;
 use fedgenie::run::{Run, RunError};
@@ -140,7 +140,7 @@ fn a_limited_policy_decides_within_its_limit() {
         let asking = Asking { bounds: Arc::default(), ..Asking::new(capabilities, (0, 0, 1)) };
         Ok(Box::new(asking) as Box<dyn Policy>)
     };
-    let limited = PolicySource::Limited(Box::new(PolicySource::Outside(Arc::new(factory))), 3);
+    let limited = PolicySource::Limited(Box::new(PolicySource::Outside(OutsidePolicy::new("mine", factory))), 3);
     let Policies::Server(policy) = world.policies(&limited).unwrap() else { panic!("one server") };
     assert_eq!((policy.capabilities().bounds, policy.can_be_empty()), (true, false));
     let found = bounds.lock().unwrap()[0];

@@ -2,7 +2,7 @@
 
 use super::super::artefacts::{RECORD_FILES, STATE_FOLDER};
 use super::super::files::is_part;
-use super::super::{below, checkpoint};
+use super::super::{Experiment, RunId, below, checkpoint};
 use crate::error::Error;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -17,7 +17,8 @@ const PROCESS: &str = "process-";
 /// The folder of unfinished runs without a process.
 const LEFT: &str = "left";
 
-/// A part of an experiment's runs: those whose number is `index` modulo `count`.
+/// A part of an experiment's runs: all policies of those pairs of point and seed whose number is `index` modulo `count`.
+/// Runs that are compared, and share a world, are made together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: usize,
@@ -39,12 +40,19 @@ impl Shard {
         Self::new(index.parse().ok()?, count.parse().ok()?)
     }
 
-    /// The runs of this part.
-    pub fn of<T>(self, runs: Vec<T>) -> Vec<T> {
-        runs.into_iter().skip(self.index).step_by(self.count).collect()
+    /// The runs of this part, in their order.
+    pub fn of(self, experiment: &Experiment) -> Vec<RunId> {
+        let policies = experiment.first().arms.len();
+        let numbered = experiment.runs().into_iter().enumerate();
+        numbered.filter(|(number, _)| self.has(number / policies)).map(|(_, run)| run).collect()
     }
 
-    /// Whether a long list of runs has one that belongs to both parts: some number has the index of each modulo its
+    /// Whether the pair of this number, point by point and seed by seed from 0, belongs to this part.
+    const fn has(self, number: usize) -> bool {
+        number % self.count == self.index
+    }
+
+    /// Whether a long list of pairs has one that belongs to both parts: some number has the index of each modulo its
     /// count.
     const fn overlaps(self, other: Self) -> bool {
         let (mut divisor, mut rest) = (self.count, other.count);
@@ -269,8 +277,7 @@ mod tests {
         assert_eq!(parts.len(), 21);
         for &one in &parts {
             for &other in &parts {
-                let [one_runs, other_runs] = [one, other].map(|shard| shard.of((0..60).collect()));
-                let shared = one_runs.iter().any(|run| other_runs.contains(run));
+                let shared = (0..60).any(|number| one.has(number) && other.has(number));
                 assert_eq!(one.overlaps(other), shared, "{one} and {other}");
             }
         }

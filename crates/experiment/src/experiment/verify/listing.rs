@@ -4,6 +4,7 @@ use super::super::artefacts::{
     Failure, MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL, hash, listed, without_seeds,
 };
 use super::super::folder::{is_picture, written};
+use super::super::outside::Outside;
 use super::super::run_file::RunFile;
 use super::super::{Experiment, RunSummary, below, build};
 use super::sinks::describe;
@@ -20,22 +21,6 @@ pub(super) fn as_read(value: &impl Serialize) -> Value {
     serde_json::from_slice(&text).expect("what was written can be read")
 }
 
-/// Refuses a folder with policies of a program's own, which its scenario does not describe.
-pub(super) fn refuse_foreign(folder: &Path, experiment: &Experiment, manifest: &Manifest) -> Result<(), Error> {
-    let labels = experiment.labels();
-    let scenario = below::read_to_string(folder, SCENARIO_FILE).unwrap_or_default();
-    let is_foreign = |label: &&String| {
-        !labels.contains(label) && scenario.contains(&format!("# The policy {label} is added by a program."))
-    };
-    match manifest.arms.iter().find(is_foreign) {
-        Some(label) => {
-            let message = format!("the policy {label} is a program's own; verify the folder with that program");
-            Err(Error::Usage(message))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Why a replay would prove nothing: the format of records or the data differ.
 pub(super) fn cannot_replay(experiment: &Experiment, manifest: &Manifest) -> Result<Option<String>, Error> {
     let Manifest { tool, version, format, .. } = manifest;
@@ -48,6 +33,10 @@ pub(super) fn cannot_replay(experiment: &Experiment, manifest: &Manifest) -> Res
              nothing was replayed",
             env!("CARGO_PKG_VERSION")
         )));
+    }
+    if let Some(what) = manifest.outside.as_ref().and_then(|outside| outside.differs(Outside::of(experiment).as_ref()))
+    {
+        return Ok(Some(format!("{what}; nothing was replayed")));
     }
     let found = experiment.data_digests()?;
     let differs = |(name, digest): (&String, &String)| found.get(name).is_some_and(|found| found != digest);
