@@ -40,7 +40,9 @@ def check_rust() -> None:
     """Says what is missing."""
     how = "install it from https://rustup.rs, or install a wheel of FedGenie, which needs no Rust"
     if shutil.which("cargo") is None:
-        raise SystemExit(f"FedGenie is compiled here, which needs Rust {wanted()} or later, and there is no cargo: {how}")
+        raise SystemExit(
+            f"FedGenie is compiled here, which needs Rust {wanted()} or later, and there is no cargo: {how}"
+        )
     said = subprocess.run(["cargo", "--version"], capture_output=True, text=True, check=False).stdout
     found = re.search(r"\d+\.\d+", said)
     number = [int(part) for part in found[0].split(".")] if found else [0, 0]

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(fedgenie::cli::main(std::env::args_os()))
+    ExitCode::from(fedgenie::cli::main(std::env::args_os(), &fedgenie::cli::Alone))
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fedgenie._fedgenie import Ask, Choice, Context, Feedback, Jobs, Rng, Round, Trained, __version__
+from fedgenie._check import check
+from fedgenie._fedgenie import Ask, Choice, Context, Feedback, Job, Jobs, Rng, Round, Trained, Update, __version__
 from fedgenie._frames import Frame
 from fedgenie._notices import FedGenieWarning
 from fedgenie._results import Answers, Figure, Result, TextTable
-from fedgenie._run import load, run
+from fedgenie._run import load, run, verify
 from fedgenie._views import Bounds, Probe, Probed, Segment
 from fedgenie.errors import (
     ChangedError,
@@ -33,6 +34,7 @@ __all__ = [
     "Feedback",
     "Figure",
     "Frame",
+    "Job",
     "Jobs",
     "PolicyError",
     "Probe",
@@ -46,9 +48,12 @@ __all__ = [
     "TaskError",
     "TextTable",
     "Trained",
+    "Update",
     "UsageError",
     "VerifyError",
     "__version__",
+    "check",
     "load",
     "run",
+    "verify",
 ]

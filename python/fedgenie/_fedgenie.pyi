@@ -145,6 +145,14 @@ class Context:
     """Facts about the scenario, from which a policy is made."""
 
     @property
+    def seed(self) -> int:
+        """The seed of the run."""
+
+    @property
+    def point(self) -> dict[str, str]:
+        """Values of the swept settings, by path."""
+
+    @property
     def clients(self) -> int:
         """Number of clients."""
 
@@ -364,6 +372,54 @@ class Feedback:
         """Rounds that closed."""
 
 @final
+class Job:
+    """The job of a client."""
+
+    @property
+    def client(self) -> int:
+        """The client."""
+
+    @property
+    def round(self) -> int:
+        """The round in which it was dispatched."""
+
+    @property
+    def seed(self) -> int:
+        """For random numbers of the job: from the scenario's seed, client and round alone."""
+
+    @property
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        """The model that was sent."""
+
+    @property
+    def correction(self) -> dict[str, NDArray[np.float32]] | None:
+        """Numbers that an algorithm adds to every gradient."""
+
+    @property
+    def proximal(self) -> float:
+        """The weight of the pull towards the model that was sent; 0 without one."""
+
+    @property
+    def epochs(self) -> int | None:
+        """Passes over the client's examples; None where steps are counted."""
+
+    @property
+    def batch(self) -> int:
+        """Examples in a mini-batch."""
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of the round."""
+
+@final
+class Update:
+    """The result of a job."""
+
+    def __new__(
+        cls, weights: dict[str, NDArray[np.float32]], loss: float | None = None, *, steps: int = 1
+    ) -> Update: ...
+
+@final
 class Columns:
     @property
     def meaning(self) -> str: ...
@@ -402,3 +458,4 @@ def run(
 ) -> tuple[Results, list[RunError]]: ...
 def load(folder: Path, allow_changed: bool) -> tuple[Results, list[str]]: ...
 def command(words: list[str]) -> int: ...
+def verify(program: dict[str, Any]) -> tuple[bool, str]: ...

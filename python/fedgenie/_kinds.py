@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -132,6 +133,29 @@ def policies(given: Mapping[str, KindClass] | None) -> list[Kind]:
     return found
 
 
+def task(given: KindClass | None) -> list[Kind]:
+    """The task, whose kind is called as its class."""
+    if given is None:
+        return []
+    made = given[0] if isinstance(given, tuple) else given
+    if not isinstance(getattr(made, "metrics", None), Mapping):
+        message = f"task: {made!r} has no metrics; write metrics = {{'test_loss': 'min'}} into the class"
+        raise TypeError(message)
+    called = made.__name__ if inspect.isclass(made) or inspect.isfunction(made) else type(made).__name__
+    return [kind(_name(called), given, "task", 2)]
+
+
+def _name(called: str) -> str:
+    """The name of a class as scenarios write names: MyTask is my-task."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", called)
+    return "-".join(word.lower() for word in words) or "task"
+
+
+def kinds(given: Mapping[str, KindClass] | None, task_given: KindClass | None) -> dict[str, Any]:
+    """Policies and a task for the compiled part."""
+    return {"program": program(), "policies": policies(given), "tasks": task(task_given)}
+
+
 def program() -> str:
     """Python and the packages on which results may depend, with their versions."""
     versions = []
@@ -158,3 +182,13 @@ def find(where: str) -> Any:
     for part in name.split("."):
         found = getattr(found, part)
     return found
+
+
+def named(pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    """Policies and tasks that the command's `--with` names; a class with metrics is a task."""
+    found = [(name, find(where)) for name, where in pairs]
+    return {
+        "program": program(),
+        "policies": policies({name: made for name, made in found if not hasattr(made, "metrics")}),
+        "tasks": [kind(name, made, "task", 2) for name, made in found if hasattr(made, "metrics")],
+    }

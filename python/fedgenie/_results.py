@@ -74,9 +74,7 @@ class Figure:
 class Result:
     """All that an experiment found."""
 
-    def __init__(
-        self, results: _fedgenie.Results, failures: tuple[RunError, ...] = (), records: object = None
-    ) -> None:
+    def __init__(self, results: _fedgenie.Results, failures: tuple[RunError, ...] = (), records: object = None) -> None:
         self._results = results
         self._records = records
         self.failures = failures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -9,11 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fedgenie import _fedgenie, _progress, _scenario
+from fedgenie._kinds import KindClass, kinds
 from fedgenie._notices import warn
 from fedgenie._results import Result
-from fedgenie._scenario import PolicyClass, Scenario
+from fedgenie._scenario import Scenario
+from fedgenie.errors import VerifyError
 
-__all__ = ["load", "run"]
+__all__ = ["load", "run", "verify"]
 
 
 def run(
@@ -21,8 +24,9 @@ def run(
     *,
     set: Mapping[str, Any] | None = None,
     seeds: int | None = None,
-    policies: Mapping[str, PolicyClass] | None = None,
+    policies: Mapping[str, KindClass] | None = None,
     reference: str | None = None,
+    task: KindClass | None = None,
     data: str | os.PathLike[str] | None = None,
     allow_paths: bool = False,
     out: str | os.PathLike[str] | None = None,
@@ -44,7 +48,16 @@ def run(
     if out is None and (resume or overwrite or events or models):
         message = "resume, overwrite, events and models are about a folder; give it by out="
         raise ValueError(message)
-    setup = _scenario.described(scenario, set, seeds, policies, reference, data, allow_paths)
+    setup = _scenario.described(
+        scenario,
+        set=set,
+        seeds=seeds,
+        reference=reference,
+        data=data,
+        allow_paths=allow_paths,
+        policies=policies,
+        task=task,
+    )
     # Records of runs without a folder lie in one that is deleted with the result.
     records = tempfile.TemporaryDirectory(prefix="fedgenie-") if out is None else None
     wishes = {
@@ -69,3 +82,47 @@ def load(folder: str | os.PathLike[str], *, allow_changed: bool = False) -> Resu
     for notice in notices:
         warn(notice)
     return Result(found)
+
+
+def verify(
+    folder: str | os.PathLike[str],
+    *,
+    policies: Mapping[str, KindClass] | None = None,
+    task: KindClass | None = None,
+    data: str | os.PathLike[str] | None = None,
+    allow_paths: bool = False,
+    threads: int = 0,
+) -> dict[str, Any]:
+    """Replays a folder, and compares every round. Returns what `fedgenie verify --json` prints.
+
+    Raises `VerifyError` if something differs or is missing.
+    """
+    is_good, told = _fedgenie.verify(
+        {
+            "folder": Path(folder),
+            "data": None if data is None else Path(data),
+            "allow_paths": allow_paths,
+            "threads": threads,
+            **kinds(policies, task),
+        }
+    )
+    verdict: dict[str, Any] = json.loads(told)
+    if not is_good:
+        raise VerifyError(_told(Path(folder), verdict), verdict)
+    return verdict
+
+
+def _told(folder: Path, verdict: dict[str, Any]) -> str:
+    """A verdict that is not good, in a sentence."""
+    difference = verdict.get("difference")
+    if difference is None:
+        missing = verdict["missing"]
+        what = (
+            f"{len(missing)} runs are missing in {folder}: {', '.join(missing)}"
+            if missing
+            else f"{folder} has no summary"
+        )
+        return f"{what}; `{verdict['completion']}` completes it"
+    places = [f"{name} {difference[name]}" for name in ("run", "round", "event") if difference.get(name) is not None]
+    edited = f"{verdict['edited']}; then " if verdict.get("edited") else ""
+    return f"first difference: {edited}{', '.join(places) or 'files'}: {difference['what']}"

@@ -36,5 +36,3 @@ def load(policy: Any, saved: bytes) -> None:
         policy.__dict__.update(attributes or {})
         for name, value in (slots or {}).items():
             setattr(policy, name, value)
-
-

@@ -160,5 +160,3 @@ def _array(value: torch.Tensor) -> NDArray[np.float32]:
 
 def _tensor(arrays: Mapping[str, NDArray[np.float32]] | None, name: str) -> torch.Tensor | None:
     return None if arrays is None else torch.from_numpy(arrays[name].copy())
-
-

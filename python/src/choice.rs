@@ -90,7 +90,9 @@ pub fn clients(answer: &Bound<'_, PyAny>) -> PyResult<Chosen> {
         return Err(refuse("found None; return the ids of the clients (is there a return?)"));
     }
     if answer.is_instance_of::<PySet>() || answer.is_instance_of::<PyFrozenSet>() {
-        return Err(refuse("found a set, which has no order, and the order of dispatch is a part of the decision; return sorted(…)"));
+        return Err(refuse(
+            "found a set, which has no order, and the order of dispatch is a part of the decision; return sorted(…)",
+        ));
     }
     if answer.is_instance_of::<PyString>() || answer.is_instance_of::<PyDict>() {
         return Err(refuse(format!("found a {}; return the ids of the clients", answer.get_type().name()?)));
@@ -127,7 +129,9 @@ pub fn clients(answer: &Bound<'_, PyAny>) -> PyResult<Chosen> {
 /// The clients of an array of any other type.
 fn of_array(answer: &Bound<'_, PyAny>, dimensions: usize) -> PyResult<Chosen> {
     if dimensions != 1 {
-        return Err(refuse(format!("found an array of {dimensions} dimensions; ids of clients have one: write .ravel()")));
+        return Err(refuse(format!(
+            "found an array of {dimensions} dimensions; ids of clients have one: write .ravel()"
+        )));
     }
     let kind: String = answer.getattr("dtype")?.getattr("kind")?.extract()?;
     match &*kind {

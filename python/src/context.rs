@@ -8,6 +8,7 @@ use fedgenie::time::Span;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use scoped_tls_hkt::scoped_thread_local;
+use std::collections::BTreeMap;
 
 scoped_thread_local!(static BUILT: for<'a> &'a BuildContext<'a>);
 
@@ -18,7 +19,9 @@ pub fn during<R>(context: &BuildContext<'_>, build: impl FnOnce() -> R) -> R {
 
 fn with<R>(read: impl FnOnce(&BuildContext<'_>) -> PyResult<R>) -> PyResult<R> {
     if !BUILT.is_set() {
-        return Err(PyRuntimeError::new_err("devices and their data can be asked for in __init__ alone; keep the arrays"));
+        return Err(PyRuntimeError::new_err(
+            "devices and their data can be asked for in __init__ alone; keep the arrays",
+        ));
     }
     BUILT.with(read)
 }
@@ -26,6 +29,9 @@ fn with<R>(read: impl FnOnce(&BuildContext<'_>) -> PyResult<R>) -> PyResult<R> {
 /// Facts about the scenario.
 #[pyclass(module = "fedgenie", frozen, name = "Context", get_all)]
 pub struct Context {
+    seed: u64,
+    /// Values of the swept settings, by path.
+    point: BTreeMap<String, String>,
     clients: usize,
     among: usize,
     cohort: usize,
@@ -44,10 +50,13 @@ pub struct Context {
 }
 
 impl Context {
-    pub fn new(py: Python<'_>, context: &BuildContext<'_>) -> PyResult<Self> {
-        let BuildContext { clients, among, cohort, take, in_rounds, trains, evaluates_every_round, .. } = *context;
+    pub fn new(py: Python<'_>, context: &BuildContext<'_>, point: &[(String, String)]) -> PyResult<Self> {
+        let BuildContext { seed, clients, among, cohort, take, in_rounds, trains, evaluates_every_round, .. } =
+            *context;
         let BuildContext { budget, least, .. } = *context;
         Ok(Self {
+            seed,
+            point: point.iter().cloned().collect(),
             clients,
             among,
             cohort,

@@ -82,7 +82,9 @@ pub fn of(py: Python<'_>, error: &Error, raised: &Raised) -> PyErr {
             }
             None => of_scenario(py, scenario),
         },
-        Error::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
+        Error::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            PyFileNotFoundError::new_err(text)
+        }
         Error::Read { .. } | Error::Write { .. } => PyOSError::new_err(text),
         Error::Changed(_) => exception(py, "ChangedError", (text,)),
         Error::Run { run, source } => exception(py, "RunError", (text, run, round_of(source))),

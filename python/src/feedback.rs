@@ -211,11 +211,7 @@ impl Trained {
         arrays::array(py, self.0.iter().map(of).collect())
     }
 
-    fn wanted<'py>(
-        &self,
-        py: Python<'py>,
-        of: impl Fn(&Update) -> Option<f64>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn wanted<'py>(&self, py: Python<'py>, of: impl Fn(&Update) -> Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let values: Option<Vec<f64>> = self.0.iter().map(of).collect();
         values.filter(|values| !values.is_empty()).map(|values| arrays::array(py, values)).transpose()
     }

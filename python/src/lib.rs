@@ -14,6 +14,7 @@ mod results;
 mod running;
 mod setup;
 mod task;
+mod verifying;
 mod waiting;
 mod wants;
 
@@ -38,5 +39,6 @@ fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(command::command, module)?)?;
     module.add_function(wrap_pyfunction!(running::run, module)?)?;
     module.add_function(wrap_pyfunction!(results::load, module)?)?;
+    module.add_function(wrap_pyfunction!(verifying::verify, module)?)?;
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::asked::{self, Ask, Asked, Constants, Decided};
 use crate::choice;
 use crate::context::{self, Context};
 use crate::feedback::Gathered;
+use crate::setup::Class;
 use crate::wants::Declared;
 use fedgenie::config::Complaint;
 use fedgenie::id::ClientId;
@@ -20,13 +21,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// A class of policies, with its parameters.
-pub struct Class {
-    pub label: String,
-    pub class: Py<PyAny>,
-    pub parameters: Py<PyDict>,
-}
 
 /// Exceptions of policies, by the label, until the runs that they ended are reported.
 #[derive(Clone, Default)]
@@ -77,16 +71,23 @@ pub struct PyPolicy {
 
 impl PyPolicy {
     /// Makes the object, once for each run and server.
-    pub fn build(class: &Class, context: &BuildContext<'_>, raised: &Raised) -> Result<Box<dyn Policy>, Complaint> {
+    pub fn build(
+        class: &Class,
+        context: &BuildContext<'_>,
+        (parameters, point): (&str, &[(String, String)]),
+        raised: &Raised,
+    ) -> Result<Box<dyn Policy>, Complaint> {
         let build = |py: Python<'_>| -> PyResult<Self> {
-            let made = Context::new(py, context)?;
-            let of_class = class.class.bind(py);
-            let object = context::during(context, || of_class.call((made,), Some(class.parameters.bind(py))))?;
+            let made = Context::new(py, context, point)?;
+            let object = context::during(context, || class.make(py, (made,), parameters))?;
             let method = |name: &str| -> PyResult<Option<Py<PyAny>>> {
                 Ok(object.getattr_opt(name)?.filter(|method| method.is_callable()).map(Bound::unbind))
             };
             let select = method("select")?.ok_or_else(|| {
-                PyTypeError::new_err(format!("{of_class} has no method select(self, ask); a policy needs it"))
+                PyTypeError::new_err(format!(
+                    "{} has no method select(self, ask); a policy needs it",
+                    object.get_type()
+                ))
             })?;
             let methods = Methods {
                 select,
@@ -98,7 +99,7 @@ impl PyPolicy {
             let kinds: Vec<&'static str> = context.probes.iter().map(|kind| kind.name).collect();
             let declared = Declared::of(&object, kinds)?;
             Ok(Self {
-                label: class.label.clone(),
+                label: class.name.clone(),
                 object: object.unbind(),
                 methods,
                 declared,
@@ -113,7 +114,7 @@ impl PyPolicy {
         Python::attach(|py| {
             build(py).map(|policy| Box::new(policy) as Box<dyn Policy>).map_err(|error| {
                 let message = format!("cannot be made: {error}");
-                raised.add(&class.label, error);
+                raised.add(&class.name, error);
                 Complaint::new("", message)
             })
         })
@@ -312,7 +313,9 @@ fn read_probe(probe: &Bound<'_, PyAny>, kinds: &[&'static str]) -> PyResult<Prob
             let answers = match &*value.extract::<String>()? {
                 "loss" => Answers::Loss,
                 "update" => Answers::Update,
-                other => return Err(PyValueError::new_err(format!("found answers={other:?}; expected loss or update"))),
+                other => {
+                    return Err(PyValueError::new_err(format!("found answers={other:?}; expected loss or update")));
+                }
             };
             Probe::Training { clients: clients()?, answers }
         }
@@ -325,7 +328,8 @@ fn explain(found: &Bound<'_, PyAny>, explanation: &mut Explanation) -> PyResult<
     if found.is_none() {
         return Ok(());
     }
-    let found = found.cast::<PyDict>().map_err(|_| PyTypeError::new_err("an explanation is a dict of numbers and lists"))?;
+    let found =
+        found.cast::<PyDict>().map_err(|_| PyTypeError::new_err("an explanation is a dict of numbers and lists"))?;
     for (name, value) in found {
         let name: String = name.extract()?;
         if ["clients", "admitted"].contains(&&*name) {

@@ -28,14 +28,14 @@ impl Results {
     pub fn of_runs(
         experiment: &Experiment,
         summary: &Summary,
-        folder: Option<&Path>,
+        folder: &Path,
         (is_kept, of_worlds): (bool, Vec<String>),
     ) -> Self {
-        let mut found = Found::of(experiment, summary, folder.unwrap_or(Path::new("")));
+        let mut found = Found::of(experiment, summary, folder);
         if !is_kept {
             found.name.clone_from(&experiment.first().sections.name);
         }
-        let folder = folder.filter(|_| is_kept).map(Path::to_owned);
+        let folder = is_kept.then(|| folder.to_owned());
         Self { found, folder, of_worlds, report: OnceLock::new() }
     }
 
@@ -97,7 +97,8 @@ impl Results {
 
     /// A table of the export.
     fn frame(&self, py: Python<'_>, name: &str) -> PyResult<Columns> {
-        let table = py.detach(|| exported(std::slice::from_ref(&self.found), name)).map_err(|error| raise(py, &error))?;
+        let table =
+            py.detach(|| exported(std::slice::from_ref(&self.found), name)).map_err(|error| raise(py, &error))?;
         table.map(Columns).ok_or_else(|| PyKeyError::new_err(format!("there is no table {name:?}")))
     }
 
@@ -140,8 +141,9 @@ impl Results {
             let report = self.drawn();
             let known = || report.figures.iter().map(|figure| figure.id.as_str()).collect::<Vec<_>>().join(", ");
             let figure = report.figures.iter().find(|figure| figure.id == name);
-            let figure = figure
-                .ok_or_else(|| PyKeyError::new_err(format!("found the figure {name:?}; expected one of {}", known())))?;
+            let figure = figure.ok_or_else(|| {
+                PyKeyError::new_err(format!("found the figure {name:?}; expected one of {}", known()))
+            })?;
             let form = if as_pdf { Form::Pdf } else { Form::Svg };
             let drawn = picture(figure, &report.series, &report.title, Layout { form, ..Layout::default() });
             drawn.ok_or_else(|| PyKeyError::new_err(format!("the figure {name} has nothing to draw")))

@@ -2,6 +2,7 @@
 
 use crate::arrays;
 use crate::policy::Raised;
+use crate::setup::Class;
 use fedgenie::config::Complaint;
 use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Update};
@@ -9,14 +10,17 @@ use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::TensorLayout;
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::task::{
-    About, Ask, Context, DataCache, Description, Job, Material, On, Task, TaskError, TaskSettings, Worker,
+    About, Ask, Context, DataCache, Description, Job, Material, On, Outline, Task, TaskError, TaskSettings, Worker,
 };
 use fedgenie::trainer::{Length, LocalTraining};
-use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A parameter: its name and shape.
 #[derive(Clone, Debug)]
@@ -31,26 +35,61 @@ impl Parameter {
     }
 }
 
-/// A class of tasks, with its parameters.
+/// A class of tasks with the parameters of a scenario: the settings of a task.
 pub struct TaskClass {
-    pub class: Py<PyAny>,
-    pub parameters: Py<PyDict>,
-    /// Number of clients, as the scenario says.
-    pub clients: usize,
-    pub measures: Vec<Measure>,
-    pub raised: Raised,
+    class: Arc<Class>,
+    parameters: String,
+    measures: Vec<Measure>,
+    raised: Raised,
+    /// Number of clients, known before a task is made.
+    clients: AtomicUsize,
+    /// The object made last, and its seed: a world is built once to be checked, and then to be used.
+    last: Mutex<Option<(u64, Py<PyAny>)>>,
 }
 
 impl fmt::Debug for TaskClass {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("TaskClass").field("measures", &self.measures).finish_non_exhaustive()
+        let Self { class, parameters, .. } = self;
+        formatter.debug_struct("TaskClass").field("class", &class.name).field("parameters", parameters).finish()
     }
 }
+
+impl TaskClass {
+    pub fn new(class: Arc<Class>, parameters: String, measures: Vec<Measure>, raised: Raised) -> Self {
+        Self { class, parameters, measures, raised, clients: AtomicUsize::new(0), last: Mutex::default() }
+    }
+
+    /// As settings of a scenario.
+    pub fn settings(self) -> Arc<dyn TaskSettings> {
+        Arc::new(Shared(Arc::new(self)))
+    }
+
+    /// The task of a seed.
+    fn task(&self, seed: u64) -> PyResult<PyTask> {
+        Python::attach(|py| {
+            let mut last = self.last.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+            let known = last.as_ref().filter(|(of, _)| *of == seed).map(|(_, object)| object.bind(py).clone());
+            let object = match known {
+                Some(object) => object,
+                None => self.class.make(py, (seed, self.clients.load(Ordering::Relaxed)), &self.parameters)?,
+            };
+            *last = Some((seed, object.clone().unbind()));
+            drop(last);
+            PyTask::of(&object, self)
+        })
+    }
+}
+
+/// Settings that the materials of all seeds share.
+#[derive(Debug)]
+struct Shared(Arc<TaskClass>);
 
 /// The measures that a class declares: `{"test_accuracy": "max"}`, the main one first.
 pub fn measures(class: &Bound<'_, PyAny>) -> PyResult<Vec<Measure>> {
     let declared = class.getattr_opt("metrics")?.ok_or_else(|| {
-        PyTypeError::new_err(format!("{class} has no metrics; write metrics = {{\"test_loss\": \"min\"}} into the class"))
+        PyTypeError::new_err(format!(
+            "{class} has no metrics; write metrics = {{\"test_loss\": \"min\"}} into the class"
+        ))
     })?;
     let declared = declared.cast_into::<PyDict>().map_err(|_| {
         PyTypeError::new_err("metrics is a dict of names and directions, such as {\"test_accuracy\": \"max\"}")
@@ -63,41 +102,63 @@ pub fn measures(class: &Bound<'_, PyAny>) -> PyResult<Vec<Measure>> {
         })?;
         let base = match &*direction {
             "max" => Measure::share("measure").within(f64::NEG_INFINITY, f64::INFINITY),
-            "min" => Measure { is_loss: bare == "loss", ..Measure::error("measure").within(f64::NEG_INFINITY, f64::INFINITY) },
-            other => return Err(PyValueError::new_err(format!("metrics: found {name} = {other:?}; expected min or max"))),
+            "min" => Measure {
+                is_loss: bare == "loss",
+                ..Measure::error("measure").within(f64::NEG_INFINITY, f64::INFINITY)
+            },
+            other => {
+                return Err(PyValueError::new_err(format!("metrics: found {name} = {other:?}; expected min or max")));
+            }
         };
         measures.push(base.named(bare));
     }
     Ok(measures)
 }
 
-impl TaskSettings for TaskClass {
+impl TaskSettings for Shared {
     fn about(&self) -> About {
         About { trains: true, measures_clients: false, ..About::default() }
     }
 
     fn measures(&self) -> Measures {
-        Measures { of_data: self.measures.clone(), ..Measures::default() }
+        Measures { of_data: self.0.measures.clone(), ..Measures::default() }
     }
 
     fn check(&self) -> Result<(), Complaint> {
-        if self.measures.is_empty() {
+        if self.0.measures.is_empty() {
             return Err(Complaint::new("metrics", "found no metric; a task has at least one"));
         }
         Ok(())
     }
 
+    fn check_outline(&self, outline: &Outline) -> Result<(), Complaint> {
+        self.0.clients.store(outline.clients, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn material(&self, streams: &Streams, _: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
-        let made = Python::attach(|py| {
-            let arguments = (streams.seed(), self.clients);
-            let object = self.class.bind(py).call(arguments, Some(self.parameters.bind(py)))?;
-            PyTask::of(&object, self)
-        });
-        match made {
-            Ok(task) => Ok(Some(Box::new(task))),
+        Ok(Some(Box::new(OfSeed { class: self.0.clone(), seed: streams.seed() })))
+    }
+}
+
+/// The task of a seed, not made so far.
+struct OfSeed {
+    class: Arc<TaskClass>,
+    seed: u64,
+}
+
+impl Material for OfSeed {
+    fn whole_bytes(&self) -> u64 {
+        // What cannot be made is refused by `deal`.
+        self.class.task(self.seed).map_or(0, |task| task.layout.whole().bytes())
+    }
+
+    fn deal(self: Box<Self>, _: usize, _: &[u32], _: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        match self.class.task(self.seed) {
+            Ok(task) => Ok(Arc::new(task)),
             Err(error) => {
                 let message = format!("cannot be made: {error}");
-                self.raised.add("task", error);
+                self.class.raised.add("task", error);
                 Err(TaskError::Setting(Complaint::new("", message)))
             }
         }
@@ -126,7 +187,10 @@ impl fmt::Debug for PyTask {
 /// Weights by name, in the order of the parameters, one after the other.
 fn flat(weights: &Bound<'_, PyAny>, parameters: &[Parameter], what: &str, values: &mut Vec<f32>) -> PyResult<()> {
     let weights = weights.cast::<PyDict>().map_err(|_| {
-        PyTypeError::new_err(format!("{what}: found a {}; expected a dict of float32 arrays by name", weights.get_type()))
+        PyTypeError::new_err(format!(
+            "{what}: found a {}; expected a dict of float32 arrays by name",
+            weights.get_type()
+        ))
     })?;
     for (name, _) in weights {
         let name: String = name.extract()?;
@@ -139,6 +203,9 @@ fn flat(weights: &Bound<'_, PyAny>, parameters: &[Parameter], what: &str, values
     for Parameter { name, shape } in parameters {
         let array = weights.get_item(name)?;
         let array = array.ok_or_else(|| PyValueError::new_err(format!("{what}: the weight {name:?} is missing")))?;
+        // Arithmetic on an array without dimensions gives a number of NumPy.
+        let is_number = !array.is_instance_of::<PyUntypedArray>() && array.hasattr("dtype")?;
+        let array = if is_number { array.py().import("numpy")?.call_method1("asarray", (array,))? } else { array };
         let array = array.cast_into::<PyArrayDyn<f32>>().map_err(|error| {
             let found = error.into_inner();
             let kind = found.getattr("dtype").map_or_else(|_| found.get_type().to_string(), |kind| kind.to_string());
@@ -170,7 +237,10 @@ impl PyTask {
     fn of(object: &Bound<'_, PyAny>, class: &TaskClass) -> PyResult<Self> {
         let initial = object.call_method0("parameters")?;
         let declared = initial.cast::<PyDict>().map_err(|_| {
-            PyTypeError::new_err(format!("parameters(): found a {}; expected a dict of float32 arrays", initial.get_type()))
+            PyTypeError::new_err(format!(
+                "parameters(): found a {}; expected a dict of float32 arrays",
+                initial.get_type()
+            ))
         })?;
         let mut parameters = Vec::new();
         for (name, array) in declared {
@@ -188,8 +258,8 @@ impl PyTask {
         let examples = object.getattr("examples")?;
         let examples = if examples.is_callable() { examples.call0()? } else { examples };
         let examples: Vec<usize> = examples.try_iter()?.map(|item| item?.extract()).collect::<PyResult<_>>()?;
-        if examples.len() != class.clients {
-            let (found, clients) = (examples.len(), class.clients);
+        let (found, clients) = (examples.len(), class.clients.load(Ordering::Relaxed));
+        if found != clients {
             let message = format!("examples: found {found} numbers; expected one for each of the {clients} clients");
             return Err(PyValueError::new_err(message));
         }
@@ -216,7 +286,10 @@ impl PyTask {
             })?;
             let found = train.bind(py).call1((given,))?;
             let found = found.cast::<TaskUpdate>().map_err(|_| {
-                PyTypeError::new_err(format!("train: found a {}; expected fedgenie.Update(weights, …)", found.get_type()))
+                PyTypeError::new_err(format!(
+                    "train: found a {}; expected fedgenie.Update(weights, …)",
+                    found.get_type()
+                ))
             })?;
             let TaskUpdate { weights, loss, steps } = found.get();
             flat(weights.bind(py), &self.parameters, "train", &mut update.parameters)?;
@@ -353,15 +426,3 @@ impl TaskUpdate {
         Self { weights, loss, steps }
     }
 }
-
-/// The settings of a task for an experiment.
-pub fn settings(
-    py: Python<'_>,
-    (class, parameters): (Py<PyAny>, Py<PyDict>),
-    clients: usize,
-    raised: &Raised,
-) -> PyResult<TaskClass> {
-    let measures = measures(class.bind(py))?;
-    Ok(TaskClass { class, parameters, clients, measures, raised: raised.clone() })
-}
-

@@ -63,7 +63,13 @@ fn named(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<(String, Option<
     if found.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err(format!("{name} is a list of names, such as ({},)", found.repr()?)));
     }
-    Ok(found.try_iter()?.map(|item| item?.extract()).collect::<PyResult<Vec<String>>>()?.into_iter().map(|name| (name, None)).collect())
+    Ok(found
+        .try_iter()?
+        .map(|item| item?.extract())
+        .collect::<PyResult<Vec<String>>>()?
+        .into_iter()
+        .map(|name| (name, None))
+        .collect())
 }
 
 fn unknown(name: &str, found: &str, known: &str) -> PyErr {

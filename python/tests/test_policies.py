@@ -126,7 +126,9 @@ def test_draws_are_those_of_the_stream() -> None:
     class Draws(First):
         def select(self, ask: Any) -> Any:
             one = ask.rng.random()
-            drawn.append((one, ask.rng.integers(10), ask.rng.random(3), ask.rng.integers(5, 4), ask.rng.numpy().random()))
+            drawn.append(
+                (one, ask.rng.integers(10), ask.rng.random(3), ask.rng.integers(5, 4), ask.rng.numpy().random())
+            )
             return ask.rng.sample([3, 5, 7, 11, 13], 4)
 
     for _ in range(2):

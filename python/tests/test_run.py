@@ -23,7 +23,9 @@ def test_a_scenario_is_a_path_a_text_or_a_dict(tmp_path: Path) -> None:
 
 
 def test_settings_are_changed() -> None:
-    changed = fedgenie.run(SMALL, set={"stop.rounds": 7, "policy.random.probability": 0.5, "title": 'A "title"'}, seeds=1)
+    changed = fedgenie.run(
+        SMALL, set={"stop.rounds": 7, "policy.random.probability": 0.5, "title": 'A "title"'}, seeds=1
+    )
     assert changed.title == 'A "title"'
     assert changed.summary["runs"][0]["rounds"] == 7
     without = fedgenie.run(SMALL, set={"regret": None}, seeds=1)
@@ -199,3 +201,93 @@ def test_the_command_comes_with_the_package(tmp_path: Path) -> None:
     assert "policy/bsfl" in command("list", "policy", cwd=tmp_path)
     assert "absent" in command("verify", "absent", cwd=tmp_path, code=2)
     assert "unexpected argument" in command("run", "--absent", cwd=tmp_path, code=2)
+
+
+OWN = """
+class Fixed:
+    def __init__(self, context, first=0):
+        self.first = first
+    def select(self, ask):
+        return ask.available[self.first : self.first + ask.cohort]
+"""
+
+
+def test_the_command_finds_policies_and_a_folder_is_replayed_by_both(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "small.toml").write_text(SMALL)
+    found = ("--with", "fixed=own:Fixed")
+    command("run", "small.toml", *found, "--set", "policy.fixed.first=2", "--out", "out", cwd=tmp_path)
+    assert "no difference" in command("verify", "out", *found, cwd=tmp_path)
+    assert "--with fixed=own:Fixed" in command("verify", "out", cwd=tmp_path, code=2)
+    for wrong, expected in [
+        ("fixed=absent:Fixed", "absent"),
+        ("fixed=own:Absent", "Absent"),
+        ("fixed", "MODULE:CLASS"),
+    ]:
+        assert expected in command("verify", "out", "--with", wrong, cwd=tmp_path, code=2)
+    source: dict[str, Any] = {"__name__": "elsewhere"}
+    exec(OWN, source)
+    verdict = fedgenie.verify(tmp_path / "out", policies={"fixed": source["Fixed"]})
+    assert verdict["runs"] == 4 and verdict["difference"] is None
+
+
+def test_parameters_are_swept_and_written_into_the_scenario() -> None:
+    swept = fedgenie.run(SMALL, policies={"fixed": First}, set={"policy.fixed.c": [1, 2], "stop.rounds": 3}, seeds=1)
+    assert "c = [" in swept.scenario
+
+    class Takes(First):
+        def __init__(self, context: fedgenie.Context, first: int = 0, c: float = 1.0) -> None:
+            self.first = first
+            assert context.point == {"policy.takes.first": str(first)} and context.seed == 1
+
+        def select(self, ask: Any) -> Any:
+            return ask.available[self.first : self.first + ask.cohort]
+
+    swept = fedgenie.run(
+        SMALL, policies={"takes": (Takes, {"c": 2.0})}, seeds=1, set={"sweep": {"policy.takes.first": [0, 8]}}
+    )
+    assert "c = 2.0" in swept.scenario
+    runs = [run for run in swept.summary["runs"] if run["arm"] == "takes"]
+    assert runs[0]["digest"]["timeline"] != runs[1]["digest"]["timeline"]
+    with pytest.raises(fedgenie.ScenarioError, match="frist.*did you mean"):
+        fedgenie.run(SMALL, policies={"takes": Takes}, set={"policy.takes.frist": 3})
+
+
+def test_verify_raises_on_a_difference(tmp_path: Path) -> None:
+    class Drifts(First):
+        drift = 0
+
+        def select(self, ask: Any) -> Any:
+            return ask.available[Drifts.drift * (ask.turn > 5) :][: ask.cohort]
+
+    fedgenie.run(SMALL, policies={"drifts": Drifts}, out=tmp_path / "out", seeds=1)
+    assert fedgenie.verify(tmp_path / "out", policies={"drifts": Drifts})["runs"] == 2
+    Drifts.drift = 1
+    with pytest.raises(fedgenie.VerifyError, match="run drifts-s1, round 6") as caught:
+        fedgenie.verify(tmp_path / "out", policies={"drifts": Drifts})
+    assert caught.value.verdict["difference"]["round"] == 6
+    with pytest.raises(fedgenie.UsageError, match="drifts"):
+        fedgenie.verify(tmp_path / "out")
+
+
+def test_check_finds_what_depends_on_more_than_the_stream() -> None:
+    fedgenie.check(SMALL, policies={"first": First}, seeds=1)
+    calls = [0]
+
+    class Counts(First):
+        def select(self, ask: Any) -> Any:
+            calls[0] += 1
+            return ask.available[calls[0] % 7 :][: ask.cohort]
+
+    with pytest.raises(fedgenie.CheckError, match="differs when it was run again") as caught:
+        fedgenie.check(SMALL, policies={"counts": Counts}, seeds=1)
+    assert caught.value.run == "counts-s1" and caught.value.round == 1
+    with pytest.raises(fedgenie.CheckError, match="PYTHONHASHSEED"):
+        fedgenie.check(SMALL, policies={"hashes": Hashes}, seeds=1)
+
+
+class Hashes(First):
+    """Orders by hashes of texts, which differ from process to process."""
+
+    def select(self, ask: Any) -> Any:
+        return sorted(ask.available, key=lambda client: hash(f"client {client}"))[: ask.cohort]
