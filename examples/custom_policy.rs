@@ -3,6 +3,7 @@
 use fedgenie::config::Complaint;
 use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, Overrides, RunOptions, Threads, table};
+use fedgenie::failure::Failure;
 use fedgenie::policy::{BuildContext, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::report::write_with_records;
 use fedgenie::state::Stateful;
@@ -27,16 +28,18 @@ impl Policy for Fastest {
         _view: &ServerView<'_>,
         _rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         selection.extend(ask.available.list());
         selection.sort_by(|one, other| self.seconds[one.index()].total_cmp(&self.seconds[other.index()]));
         selection.truncate(ask.cohort);
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Job(job) = feedback {
             self.seconds[job.client.index()] = job.waited.observed().0.seconds();
         }
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@
 //!
 //! ```
 //! use fedgenie::experiment::{Experiment, Threads, table};
+//! use fedgenie::failure::Failure;
 //! use fedgenie::policy::{Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 //! use fedgenie::scenario::tree;
 //! use fedgenie::state::Stateful;
@@ -42,10 +43,11 @@
 //!         view: &ServerView<'_>,
 //!         _: &mut PolicyRng<'_>,
 //!         selection: &mut Selection,
-//!     ) {
+//!     ) -> Result<(), Failure> {
 //!         selection.extend(ask.available.list());
 //!         selection.sort_by_key(|client| std::cmp::Reverse(view.data_sizes[client.index()]));
 //!         selection.truncate(ask.cohort);
+//!         Ok(())
 //!     }
 //! }
 //!
@@ -70,7 +72,10 @@
 //! | write a task | [`task::Task`], [`task::TaskSettings`], `Experiment::set_task` |
 //! | declare a task's measures | [`metric::Measure`]; [`formulas`] has those of tasks here |
 //! | write a rule of clusters | [`clusters::ClusterPolicy`], `Experiment::set_clusters` |
+//! | fail for a reason of one's own | [`failure::Failure`], [`run::RunError::Outside`] |
 //! | play a run round by round | [`world::World`], [`run::Run`], [`recorder::Sink`] |
+//! | make the selections of a run, one by one | [`run::Run::asking`], [`run::OwnedRun`] |
+//! | stop a run | [`experiment::Threads::cancel`], [`halt::Halt`] |
 //! | compute rewards, genies, regret | [`oracle`] |
 //! | train models | [`trainer`], [`model`], [`algorithm`], [`learned`] |
 
@@ -81,7 +86,7 @@ extern crate self as fedgenie;
 pub mod cli;
 
 pub use fedgenie_core::{
-    catalogue, config, id, kernel, law, limits, math, metric, oracle, record, rng, text, time, units,
+    catalogue, config, failure, halt, id, kernel, law, limits, math, metric, oracle, record, rng, text, time, units,
 };
 pub use fedgenie_experiment::{error, experiment, scenario};
 pub use fedgenie_learning::metric as formulas;

@@ -59,7 +59,7 @@ impl Kept {
             let mut run = kept.start();
             let after = |_| {
                 run.step().unwrap();
-                run.save()
+                run.save().unwrap()
             };
             (0..5).map(after).collect()
         };
@@ -103,10 +103,10 @@ pub mod saved_run {
             let kept = &kept[usize::from(first) % kept.len()];
             let mut run = kept.start();
             run.load(bytes).map_err(|error| error.to_string())?;
-            let again = run.save();
+            let again = run.save().unwrap();
             let mut second = kept.start();
             assert!(second.load(&again).is_ok(), "what was saved again is refused");
-            assert_eq!(second.save(), again);
+            assert_eq!(second.save().unwrap(), again);
             if kept.saved.iter().any(|saved| saved == bytes) {
                 assert!(again == bytes && run.step().is_ok());
             }

@@ -56,7 +56,7 @@ impl Interruption {
                     Stage::Runs(threads, progress) if is_first => {
                         threads.cancel();
                         progress.note(
-                            "fedgenie: interrupted; runs under way stop after their round, a second signal ends them at once",
+                            "fedgenie: interrupted; runs under way stop within a second, a second signal ends them at once",
                         );
                         continue;
                     }

@@ -2,6 +2,7 @@
 
 use super::support::{SETTINGS, world};
 use fedgenie::data::{Dataset, Shape, Targets};
+use fedgenie::halt::NEVER;
 use fedgenie::id::{ClientId, JobNumber, Round};
 use fedgenie::matrix_factorisation::{BprTraining, Job, Moves, Negatives, Outcome, RowRegularisation, Worker};
 use fedgenie::model::families::{MlpActivation, lenet5, mlp, resnet18, simple_cnn};
@@ -137,6 +138,7 @@ fn steps_on_rows_do_not_allocate() {
                     moves: Moves::Touched,
                 };
                 let job = Job {
+                    halt: &NEVER,
                     table: &table,
                     users: &users,
                     positives: &positives,

@@ -424,13 +424,13 @@ fn a_run_that_is_loaded_keeps_to_its_budget() {
         let (mut whole, mut parts) = (new(), new());
         while !whole.is_spent() {
             whole.step().unwrap();
-            let saved = parts.save();
+            let saved = parts.save().unwrap();
             parts = new();
             parts.load(&saved).unwrap();
             parts.step().unwrap();
             assert_eq!((parts.round(), parts.is_spent()), (whole.round(), whole.is_spent()));
             assert_eq!(parts.digests().timeline.hex(), whole.digests().timeline.hex());
-            assert_eq!(parts.save(), whole.save());
+            assert_eq!(parts.save().unwrap(), whole.save().unwrap());
         }
         // There is no further round.
         let round = whole.round();

@@ -219,12 +219,12 @@ pub fn assert_kept(text: &str) -> usize {
             assert_eq!(told.lock().unwrap()[round - 1], whole.rounds[round - 1], "{}", context(round));
             let added = folds_of(&mut run);
             assert!(added == folds[round - 1], "rounds add up to something else: {}", context(round));
-            let bytes = run.save();
+            let bytes = run.save().unwrap();
             let mut kept = Kept::of(&told, &world);
             State::load(&mut kept.folds, &added).unwrap();
             run = start(kept);
             run.load(&bytes).unwrap_or_else(|error| panic!("{error}: {}", context(round)));
-            assert_eq!(run.save(), bytes, "what was loaded is saved again: {}", context(round));
+            assert_eq!(run.save().unwrap(), bytes, "what was loaded is saved again: {}", context(round));
             assert!(folds_of(&mut run) == added, "so is what rounds add up to: {}", context(round));
             // Building policies and meters takes its time: once is enough.
             if round != 3 {

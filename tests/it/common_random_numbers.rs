@@ -1,6 +1,7 @@
 //! Policies of one scenario meet the same world, and none of them changes the world of another.
 
 use super::support::{Workplace, changed, play, world};
+use fedgenie::failure::Failure;
 use fedgenie::policy::{Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::StreamRng;
 use fedgenie::state::Stateful;
@@ -133,11 +134,11 @@ struct Wasteful {
 }
 
 impl Policy for Wasteful {
-    fn probe(&mut self, _: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
+    fn probe(&mut self, _: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Result<Probe, Failure> {
         (0..self.draws).for_each(|_| {
             rng.bits();
         });
-        Probe::None
+        Ok(Probe::None)
     }
 
     fn select(
@@ -146,7 +147,7 @@ impl Policy for Wasteful {
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         for _ in 0..self.draws {
             rng.policy.uniform();
             rng.solver.uniform();
@@ -154,6 +155,7 @@ impl Policy for Wasteful {
         let available = ask.available.list();
         let first = ask.round.0 as usize * ask.cohort;
         selection.extend((first..first + ask.cohort).map(|place| available[place % available.len()]));
+        Ok(())
     }
 }
 

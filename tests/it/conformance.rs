@@ -262,7 +262,7 @@ impl Asked {
             bounds: None,
             forecaster: None,
         };
-        let probe = self.policy.probe(&ask, &view, &mut policy);
+        let probe = self.policy.probe(&ask, &view, &mut policy).unwrap();
         let probed: Vec<(ClientId, f64)> = match probe {
             Probe::Losses(candidates) => {
                 candidates.into_iter().map(|client| (client, losses[client.index()])).collect()
@@ -272,31 +272,35 @@ impl Asked {
         view.probed = &probed;
         let mut selection = Selection::default();
         let mut rng = PolicyRng { policy: &mut policy, solver: &mut solver };
-        self.policy.select(&ask, &view, &mut rng, &mut selection);
+        self.policy.select(&ask, &view, &mut rng, &mut selection).unwrap();
         for &client in &selection {
-            self.policy.observe(&Feedback::Job(JobReport {
-                client,
-                turn: Turn(self.round),
-                round: Round(self.round),
-                staleness: 0,
-                outcome: Outcome::Arrived,
-                waited: Waited::Arrived(Span(1)),
-                phases: [Span(0), Span(1), Span(0)],
-            }));
-            self.policy.observe(&Feedback::Trained(TrainingReport {
-                client,
-                turn: Turn(self.round),
-                round: Round(self.round),
-                staleness: 0,
-                latency: Span(1),
-                examples: 1,
-                loss: losses[client.index()],
-                loss_rms: None,
-                quality: None,
-                deviation: None,
-                update: None,
-                change: None,
-            }));
+            self.policy
+                .observe(&Feedback::Job(JobReport {
+                    client,
+                    turn: Turn(self.round),
+                    round: Round(self.round),
+                    staleness: 0,
+                    outcome: Outcome::Arrived,
+                    waited: Waited::Arrived(Span(1)),
+                    phases: [Span(0), Span(1), Span(0)],
+                }))
+                .unwrap();
+            self.policy
+                .observe(&Feedback::Trained(TrainingReport {
+                    client,
+                    turn: Turn(self.round),
+                    round: Round(self.round),
+                    staleness: 0,
+                    latency: Span(1),
+                    examples: 1,
+                    loss: losses[client.index()],
+                    loss_rms: None,
+                    quality: None,
+                    deviation: None,
+                    update: None,
+                    change: None,
+                }))
+                .unwrap();
         }
         selection.iter().map(|client| client.0).collect()
     }
@@ -343,19 +347,21 @@ fn power_of_choice_chooses_among_its_candidates() {
 impl Asked {
     /// Closes the round with a change of accuracy, and says α and β of everybody.
     fn learn(&mut self, before: f64, after: f64) -> [Vec<f64>; 2] {
-        self.policy.observe(&Feedback::Round(RoundReport {
-            turn: Turn(self.round),
-            round: Round(self.round),
-            selected: &[],
-            duration: Span(1),
-            down_bytes: 0,
-            up_bytes: 0,
-            metrics: &[],
-            quality: None,
-            edge_accuracy: (!before.is_nan()).then_some(EdgeAccuracy { before, after }),
-        }));
+        self.policy
+            .observe(&Feedback::Round(RoundReport {
+                turn: Turn(self.round),
+                round: Round(self.round),
+                selected: &[],
+                duration: Span(1),
+                down_bytes: 0,
+                up_bytes: 0,
+                metrics: &[],
+                quality: None,
+                edge_accuracy: (!before.is_nan()).then_some(EdgeAccuracy { before, after }),
+            }))
+            .unwrap();
         let mut after = Explanation::default();
-        self.policy.explain_after(&[], &mut after);
+        self.policy.explain_after(&[], &mut after).unwrap();
         let after = after.into_json();
         let of = |key: &str| after[key].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
         [of("alpha"), of("beta")]

@@ -2,6 +2,7 @@
 //! computing in jobs and in probes.
 
 use super::support::{PLAIN, SCENARIO, SETTINGS, Seen, Workplace, changed, line_of, world};
+use fedgenie::failure::Failure;
 use fedgenie::policy::{Answers, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::rng::StreamRng;
 use fedgenie::run::{Accounts, Run};
@@ -131,13 +132,13 @@ impl Policy for Asking {
         true
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
+    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Result<Probe, Failure> {
         let all = ask.available.list().to_vec();
-        match self {
+        Ok(match self {
             Self::Nothing => Probe::None,
             Self::Losses => Probe::Losses(all),
             Self::Training => Probe::Training { clients: all, answers: Answers::Loss },
-        }
+        })
     }
 
     fn select(
@@ -146,8 +147,9 @@ impl Policy for Asking {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         selection.extend(&ask.available.list()[..ask.cohort]);
+        Ok(())
     }
 }
 

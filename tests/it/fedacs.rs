@@ -404,30 +404,34 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
             forecaster: None,
         };
         let (mut one, mut other, mut selected) = (stream(turn.0), stream(turn.0), Selection::default());
-        policy.select(&ask, &view, &mut PolicyRng { policy: &mut one, solver: &mut other }, &mut selected);
+        policy.select(&ask, &view, &mut PolicyRng { policy: &mut one, solver: &mut other }, &mut selected).unwrap();
         found.push(selected.len());
         for &client in &selected {
-            policy.observe(&Feedback::Job(JobReport {
-                client,
+            policy
+                .observe(&Feedback::Job(JobReport {
+                    client,
+                    turn,
+                    round,
+                    staleness: 0,
+                    outcome: Outcome::Arrived,
+                    waited: Waited::Arrived(Span(1)),
+                    phases: [Span(0), Span(1), Span(0)],
+                }))
+                .unwrap();
+        }
+        policy
+            .observe(&Feedback::Round(RoundReport {
                 turn,
                 round,
-                staleness: 0,
-                outcome: Outcome::Arrived,
-                waited: Waited::Arrived(Span(1)),
-                phases: [Span(0), Span(1), Span(0)],
-            }));
-        }
-        policy.observe(&Feedback::Round(RoundReport {
-            turn,
-            round,
-            selected: &selected,
-            duration: Span(1),
-            down_bytes: selected.len() as u64,
-            up_bytes: selected.len() as u64,
-            metrics: &[(MetricId::new(Place::Test, "rmse"), 2.0)],
-            quality: None,
-            edge_accuracy: None,
-        }));
+                selected: &selected,
+                duration: Span(1),
+                down_bytes: selected.len() as u64,
+                up_bytes: selected.len() as u64,
+                metrics: &[(MetricId::new(Place::Test, "rmse"), 2.0)],
+                quality: None,
+                edge_accuracy: None,
+            }))
+            .unwrap();
     }
     (found, policy.warning())
 }

@@ -146,23 +146,33 @@ fn without_a_folder_nothing_is_kept_and_this_is_said() {
     assert_eq!(process.wait().unwrap().code(), Some(130));
 }
 
-/// A round that lasts for hours, in which the first signal is heard only at its end.
+/// A round that lasts for hours is left in its middle.
+#[test]
+fn a_signal_stops_a_round_in_its_middle() {
+    let work = Workplace::with(LONG_ROUND);
+    let process = work.start(&["run", SCENARIO, "--out", "out", "--quiet"]);
+    wait_for(|| work.path("out/.fedgenie/process-0/random-s1/rounds.jsonl").exists());
+    signal(&process, "-TERM");
+    let answer = Answer::of(process);
+    assert_eq!(answer.code, 143, "{answer:?}");
+    assert!(answer.stderr.contains("interrupted; runs under way stop within a second"), "{answer:?}");
+    assert!(answer.stderr.trim_end().ends_with("run scenario.toml --out out --quiet --resume"), "{answer:?}");
+    assert!(!work.path("out/.fedgenie/process-0").exists(), "no round is complete");
+    let answer =
+        work.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet", "--overwrite", "--set", "training.steps=1"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+}
+
+/// Both signals are there when the process goes on.
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
     let work = Workplace::with(LONG_ROUND);
-    let mut process = work.start(&["run", SCENARIO, "--out", "out", "--quiet"]);
+    let process = work.start(&["run", SCENARIO, "--out", "out", "--quiet"]);
     wait_for(|| work.path("out/.fedgenie/process-0/random-s1/rounds.jsonl").exists());
-    signal(&process, "-TERM");
-    let mut lines = BufReader::new(process.stderr.take().unwrap());
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    assert!(line.contains("interrupted; runs under way stop after their round"), "{line}");
-    assert_eq!(process.try_wait().unwrap(), None);
-    signal(&process, "-INT");
-    let mut rest = String::new();
-    lines.read_to_string(&mut rest).unwrap();
-    assert_eq!(process.wait().unwrap().code(), Some(130));
-    assert!(rest.trim_end().ends_with("run scenario.toml --out out --quiet --resume"), "{rest}");
+    ["-STOP", "-TERM", "-INT", "-CONT"].into_iter().for_each(|name| signal(&process, name));
+    let answer = Answer::of(process);
+    assert!([130, 143].contains(&answer.code), "{answer:?}");
+    assert!(answer.stderr.trim_end().ends_with("run scenario.toml --out out --quiet --resume"), "{answer:?}");
     // Its remains are deleted by the next process.
     assert!(work.path("out/.fedgenie/process-0").exists());
     let answer =

@@ -4,6 +4,8 @@
 use super::support::{SCENARIO, SETTINGS, Script};
 use fedgenie::config::Complaint;
 use fedgenie::experiment::Experiment;
+use fedgenie::failure::Failure;
+use fedgenie::halt::Effort;
 use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Parcel, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures, MetricId};
@@ -98,7 +100,7 @@ impl Task for Little {
         100.0
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) -> Result<(), Failure> {
         update.clear();
         let client = job.client.0;
         // Noise that a test can see: its deviation, twice of it on rows that are sent anyway.
@@ -112,9 +114,10 @@ impl Task for Little {
         update.parameters.extend(moved);
         update.private = vec![job.private.map_or(0.0, |kept| kept[0]) + 1.0];
         update.first_loss = 1.0;
+        Ok(())
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: Effort<'_>) -> Result<(), Failure> {
         for Ask { on, state, values, weight } in asks {
             let ages = || state.moved.iter().map(|&moved| f64::from(state.round.since(moved)));
             values[0] = match on {
@@ -124,6 +127,7 @@ impl Task for Little {
             };
             *weight = 1.0;
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -160,14 +164,14 @@ impl PrivateState for Little {
 }
 
 impl Losses for Little {
-    fn client_loss(&self, _: ClientId, _: &ModelState<'_>) -> f64 {
-        f64::NAN
+    fn client_loss(&self, _: ClientId, _: &ModelState<'_>) -> Result<f64, Failure> {
+        Ok(f64::NAN)
     }
 
-    fn slope(&self, state: &ModelState<'_>, found: &mut Vec<f32>) -> bool {
+    fn slope(&self, state: &ModelState<'_>, found: &mut Vec<f32>) -> Result<bool, Failure> {
         let counted = (0..6).map(|client| self.counted(ClientId(client), &state.private)).sum();
         *found = slope(state.model[0], counted);
-        self.settings.has_slope
+        Ok(self.settings.has_slope)
     }
 }
 
@@ -180,10 +184,18 @@ impl Probes for Little {
         if self.settings.answers { &KINDS } else { &KINDS[..1] }
     }
 
-    fn answer(&self, kind: &ProbeKind, job: JobKey, _: &Context<'_>, state: &ModelState<'_>, answer: &mut Vec<f64>) {
+    fn answer(
+        &self,
+        kind: &ProbeKind,
+        job: JobKey,
+        _: &Context<'_>,
+        state: &ModelState<'_>,
+        answer: &mut Vec<f64>,
+    ) -> Result<(), Failure> {
         assert_eq!(kind.name, "summed-loss");
         let counted = f64::from(self.counted(job.client, &state.private));
         answer.push(loss(job.client.0, job.number.0, counted, f64::from(state.model[0])));
+        Ok(())
     }
 }
 
@@ -296,7 +308,7 @@ pub fn play(world: &World, turns: &[&[u32]], rounds: u32) -> Result<(Vec<Round>,
         let mut run = Run::new(world, "script", policy, SETTINGS, &mut seen);
         saved.iter().for_each(|saved| run.load(saved).unwrap());
         run.step()?;
-        saved = Some(run.save());
+        saved = Some(run.save().unwrap());
         if round == rounds {
             let (_, accounts) = run.finish()?;
             return Ok((seen.0, accounts));

@@ -213,7 +213,7 @@ cohort = 2
     let factor = {
         let all = (0..task.data.test.examples() as u32).map(|example| squared(&task.data.test, example, &models[0]).0);
         let mean = all.map(|error| error * error).sum::<f64>() / task.data.test.examples() as f64;
-        of_losses.initial_measures()[0] / mean
+        of_losses.initial_measures().unwrap()[0] / mean
     };
     let pairs: Vec<[u32; 2]> = ids.clone().flat_map(|one| (one + 1..7).map(move |other| [one, other])).collect();
     for round in 0..4 {
@@ -250,7 +250,12 @@ cohort = 2
                 correction: None,
             };
             let mut update = fedgenie::layout::Update::default();
-            of_slope.task.as_ref().unwrap().train(&job, &context, &mut fedgenie::task::Worker::default(), &mut update);
+            of_slope
+                .task
+                .as_ref()
+                .unwrap()
+                .train(&job, &context, &mut fedgenie::task::Worker::default(), &mut update)
+                .unwrap();
             let changes = update.parameters.iter().zip(model).map(|(after, before)| f64::from(after - before));
             -changes.zip(slope).map(|(change, slope)| change * slope).sum::<f64>()
         };

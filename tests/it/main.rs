@@ -57,6 +57,7 @@ mod networks;
 mod oort;
 mod openings;
 mod options;
+mod outside;
 mod overwrite;
 mod policies;
 mod privacy;

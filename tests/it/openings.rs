@@ -134,7 +134,7 @@ fn at_a_cloud_that_does_not_wait_clients_train_on_the_data_of_when_they_were_ask
             let job =
                 Job { client, round: Round(sent_in), number, start, private: None, epochs: None, correction: None };
             let mut update = Update::default();
-            task.train(&job, &world.context(), &mut Worker::default(), &mut update);
+            task.train(&job, &world.context(), &mut Worker::default(), &mut update).unwrap();
             // One update, with all the weight that there is.
             let changes = update.parameters.iter().zip(start).map(|(one, sent)| f64::from(one - sent));
             let expected = models[round as usize - 1].iter().zip(changes).map(|(old, change)| f64::from(*old) + change);

@@ -2,6 +2,7 @@
 
 use super::support::{SETTINGS, Workplace, changed, labelled, play, world};
 use fedgenie::experiment::Experiment;
+use fedgenie::failure::Failure;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{
     CATALOGUE, Explanation, Feedback, Policy, PolicyConfig, PolicyRng, PolicySource, Probe, Selection,
@@ -164,27 +165,33 @@ impl Policy for Copied {
         self.original.wants_answer()
     }
 
-    fn told_answer(&mut self, client: ClientId, kind: &'static str, answer: &[f64]) {
-        self.original.told_answer(client, kind, answer);
-        self.copies.iter_mut().for_each(|copy| copy.told_answer(client, kind, answer));
+    fn told_answer(&mut self, client: ClientId, kind: &'static str, answer: &[f64]) -> Result<(), Failure> {
+        self.original.told_answer(client, kind, answer)?;
+        self.copies.iter_mut().for_each(|copy| copy.told_answer(client, kind, answer).unwrap());
+        Ok(())
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
+    fn probe(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut StreamRng,
+    ) -> Result<Probe, Failure> {
         let before = rng.clone();
-        let probe = self.original.probe(ask, view, rng);
+        let probe = self.original.probe(ask, view, rng)?;
         for copy in &mut self.copies {
             let mut own = before.clone();
-            assert_eq!(copy.probe(ask, view, &mut own), probe);
+            assert_eq!(copy.probe(ask, view, &mut own).unwrap(), probe);
             assert_eq!(own.bits(), rng.clone().bits(), "both have drawn alike");
         }
-        probe
+        Ok(probe)
     }
 
     fn sees_truth(&self) -> bool {
         self.original.sees_truth()
     }
 
-    fn foresees(&self, ask: &SelectionRequest<'_>) -> Option<usize> {
+    fn foresees(&self, ask: &SelectionRequest<'_>) -> Result<Option<usize>, Failure> {
         self.original.foresees(ask)
     }
 
@@ -194,27 +201,28 @@ impl Policy for Copied {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let (policy, solver) = (rng.policy.clone(), rng.solver.clone());
-        self.original.select(ask, view, rng, selection);
+        self.original.select(ask, view, rng, selection)?;
         for copy in &mut self.copies {
             let (mut policy, mut solver, mut own) = (policy.clone(), solver.clone(), Selection::default());
-            copy.select(ask, view, &mut PolicyRng { policy: &mut policy, solver: &mut solver }, &mut own);
+            copy.select(ask, view, &mut PolicyRng { policy: &mut policy, solver: &mut solver }, &mut own).unwrap();
             assert_eq!(own, *selection, "turn {}", ask.turn.0);
             self.compared.fetch_add(1, Ordering::Relaxed);
         }
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
-        self.original.observe(feedback);
-        self.copies.iter_mut().for_each(|copy| copy.observe(feedback));
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
+        self.original.observe(feedback)?;
+        self.copies.iter_mut().for_each(|copy| copy.observe(feedback).unwrap());
         if matches!(feedback, Feedback::Round(_)) {
-            let bytes = State::save(&mut *self.original);
+            let bytes = State::save(&mut *self.original).unwrap();
             let mut copy = self.world.policy(&self.source).unwrap();
             State::load(&mut *copy, &bytes).unwrap();
             self.copies.push(copy);
             for copy in &mut self.copies {
-                assert_eq!(State::save(&mut **copy), bytes, "all know the same");
+                assert_eq!(State::save(&mut **copy).unwrap(), bytes, "all know the same");
             }
             // A state that ends too early, or too late, is refused.
             let mut wrong = self.world.policy(&self.source).unwrap();
@@ -222,6 +230,7 @@ impl Policy for Copied {
             let mut wrong = self.world.policy(&self.source).unwrap();
             assert!(State::load(&mut *wrong, &[&bytes[..], &[0]].concat()).is_err());
         }
+        Ok(())
     }
 
     fn explain(
@@ -230,22 +239,24 @@ impl Policy for Copied {
         view: &ServerView<'_>,
         selection: &[ClientId],
         explanation: &mut Explanation,
-    ) {
-        self.original.explain(ask, view, selection, explanation);
+    ) -> Result<(), Failure> {
+        self.original.explain(ask, view, selection, explanation)?;
         for copy in &self.copies {
             let mut own = Explanation::default();
-            copy.explain(ask, view, selection, &mut own);
+            copy.explain(ask, view, selection, &mut own).unwrap();
             assert_eq!(own.into_json(), explanation.clone().into_json());
         }
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
-        self.original.explain_after(clients, explanation);
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
+        self.original.explain_after(clients, explanation)?;
         for copy in &self.copies {
             let mut own = Explanation::default();
-            copy.explain_after(clients, &mut own);
+            copy.explain_after(clients, &mut own).unwrap();
             assert_eq!(own.into_json(), explanation.clone().into_json());
         }
+        Ok(())
     }
 }
 
@@ -284,7 +295,7 @@ fn what_is_saved_matters() {
         let scenario = format!("{WORLD}[policy.{kind}]\n");
         let (world, source) = (world(&scenario, 1), source(&scenario));
         let mut policy = world.policy(&source).unwrap();
-        let bytes = State::save(&mut *policy);
+        let bytes = State::save(&mut *policy).unwrap();
         let taken: Arc<Mutex<Vec<u8>>> = Arc::default();
         let last: Box<dyn Policy> = Box::new(Last { policy, taken: taken.clone() });
         play(&world, last, 3).unwrap();
@@ -307,13 +318,15 @@ impl Policy for Last {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
-        self.policy.select(ask, view, rng, selection);
+    ) -> Result<(), Failure> {
+        self.policy.select(ask, view, rng, selection)?;
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
-        self.policy.observe(feedback);
-        *self.taken.lock().unwrap() = State::save(&mut *self.policy);
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
+        self.policy.observe(feedback)?;
+        *self.taken.lock().unwrap() = State::save(&mut *self.policy).unwrap();
+        Ok(())
     }
 }
 

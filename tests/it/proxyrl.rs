@@ -278,8 +278,8 @@ fn fedfast_by_metadata() {
         let stream = |purpose| Streams::new(1).stream(purpose, 0, round);
         let (mut one, mut other, mut selection) =
             (stream(Purpose::Policy), stream(Purpose::Solver), Selection::default());
-        assert_eq!(policy.probe(&ask, &view, &mut one), Probe::None);
-        policy.select(&ask, &view, &mut PolicyRng { policy: &mut one, solver: &mut other }, &mut selection);
+        assert_eq!(policy.probe(&ask, &view, &mut one).unwrap(), Probe::None);
+        policy.select(&ask, &view, &mut PolicyRng { policy: &mut one, solver: &mut other }, &mut selection).unwrap();
         assert_eq!(selection.len(), 2);
         heaps.extend(selection.iter().map(heap));
     }
@@ -480,8 +480,8 @@ fn a_run_goes_on_with_its_weights() {
         for _ in 0..8 {
             whole.step().unwrap();
             parts.step().unwrap();
-            let bytes = parts.save();
-            assert_eq!(bytes, whole.save());
+            let bytes = parts.save().unwrap();
+            assert_eq!(bytes, whole.save().unwrap());
             parts = begin();
             parts.load(&bytes).unwrap();
             assert_eq!(parts.policy_file(), whole.policy_file());

@@ -166,7 +166,7 @@ fn nothing_given_adds_nothing_and_the_start_has_the_first_value_alone() {
     let found = course(&format!("{head}{bare}{SYNCHRONOUS}"), script(&[&[0]]), 2).unwrap();
     assert_eq!(found.0, [[("test_score", 0.0)], [("test_score", 0.0)]]);
     let noisy = changed(CLIENTS, "per_client = 8.0", "per_client = 8.0\nnoise = 2.0");
-    assert_eq!(world(&format!("{noisy}{SYNCHRONOUS}"), 1).initial_measures(), [16.0]);
+    assert_eq!(world(&format!("{noisy}{SYNCHRONOUS}"), 1).initial_measures().unwrap(), [16.0]);
 }
 
 #[test]

@@ -245,7 +245,7 @@ fn data_move_between_servers() {
             correction: None,
         };
         let mut update = Update::default();
-        task.train(&job, &world.context(), &mut Worker::default(), &mut update);
+        task.train(&job, &world.context(), &mut Worker::default(), &mut update).unwrap();
         let weight = examples(client / 3) / total;
         expected.iter_mut().zip(&update.parameters).for_each(|(sum, &one)| *sum += weight * f64::from(one));
     }

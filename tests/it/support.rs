@@ -2,6 +2,7 @@
 
 use fedgenie::experiment::stored::{Notice, Reader};
 use fedgenie::experiment::{Experiment, Progress, RunId};
+use fedgenie::failure::Failure;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{Policies, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::record::{DropReason, Outcome, Phase, Record};
@@ -264,10 +265,11 @@ impl Policy for Script {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         self.available.lock().unwrap().push(ask.available.list().iter().map(|client| client.0).collect());
         let turn = (ask.turn.0 as usize - 1).min(self.rounds.len() - 1);
         selection.extend(self.rounds[turn].iter().map(|&client| ClientId(client)));
+        Ok(())
     }
 }
 
@@ -421,9 +423,10 @@ impl Policy for Defective {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         assert!(ask.turn.0 < self.0, "turn {} is too much", ask.turn.0);
         selection.extend(ask.available.list().iter().take(1));
+        Ok(())
     }
 }
 

@@ -214,7 +214,7 @@ fn test_examples_are_dealt_to_servers() {
         let initial = run.initial_edge_accuracy().unwrap();
         let weighted: f64 =
             initial.iter().zip(&parts).map(|(accuracy, part)| accuracy.unwrap() * part.len() as f64).sum();
-        let expected = world.initial_measures()[1];
+        let expected = world.initial_measures().unwrap()[1];
         assert!((weighted / 90.0 - expected).abs() < 1e-12, "{weighted}, {expected}");
     }
 }

@@ -1,6 +1,7 @@
 //! All feedback to a policy, under every protocol, against values worked out by hand.
 
 use super::support::{play, play_policies, world};
+use fedgenie::failure::Failure;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{Feedback, Policies, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView, Waited};
 use fedgenie::rng::StreamRng;
@@ -62,11 +63,11 @@ impl Policy for Diary {
         self.probe != Probe::None
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
+    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Result<Probe, Failure> {
         if self.probes() {
             self.lines.lock().unwrap().push(format!("asks for turn {} at {}", ask.turn.0, ask.now.seconds()));
         }
-        self.probe.clone()
+        Ok(self.probe.clone())
     }
 
     fn select(
@@ -75,15 +76,16 @@ impl Policy for Diary {
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let line = format!("turn {} round {} at {}", ask.turn.0, ask.round.0, ask.now.seconds());
         let losses = view.probed.iter().map(|(client, loss)| format!(", {} has {loss:.9}", client.0));
         self.lines.lock().unwrap().push(line + &losses.collect::<String>());
         let turn = (ask.turn.0 as usize - 1).min(self.turns.len() - 1);
         selection.extend(self.turns[turn].iter().map(|&client| ClientId(client)));
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         let line = match *feedback {
             Feedback::Job(job) => {
                 let waited = match job.waited {
@@ -109,6 +111,7 @@ impl Policy for Diary {
             }
         };
         self.lines.lock().unwrap().push(line);
+        Ok(())
     }
 }
 

@@ -3,7 +3,8 @@
 use super::support::Workplace;
 use fedgenie::config::Complaint;
 use fedgenie::experiment::answers::{answers, told};
-use fedgenie::experiment::{Experiment, RunOptions, Summary, Threads};
+use fedgenie::experiment::{Experiment, Summary, Threads};
+use fedgenie::failure::Failure;
 use fedgenie::policy::{BuildContext, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::scenario::tree;
 use fedgenie::state::Stateful;
@@ -102,12 +103,13 @@ impl Policy for Outside {
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         assert_eq!(view.genie.is_some(), self.knows, "who does not say that it sees the truth is not shown it");
         let mut order = ask.available.list().to_vec();
         // In turn, as it is told how often each was selected.
         order.sort_by_key(|client| (view.counts[client.index()], *client));
         selection.extend(&order[..ask.cohort]);
+        Ok(())
     }
 }
 

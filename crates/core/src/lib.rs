@@ -7,6 +7,8 @@ extern crate self as fedgenie_core;
 
 pub mod catalogue;
 pub mod config;
+pub mod failure;
+pub mod halt;
 pub mod id;
 pub mod kernel;
 pub mod law;

@@ -18,7 +18,7 @@
 //!     scores: Vec<f64>,
 //! }
 //!
-//! let bytes = State::save(&mut Mean { sum: 0.5, counts: vec![1, 2], scores: vec![3.0] });
+//! let bytes = State::save(&mut Mean { sum: 0.5, counts: vec![1, 2], scores: vec![3.0] }).unwrap();
 //! let mut loaded = Mean::default();
 //! State::load(&mut loaded, &bytes).unwrap();
 //! assert_eq!((loaded.sum, loaded.counts, loaded.scores), (0.5, vec![1, 2], vec![]));
@@ -30,14 +30,15 @@
 
 pub use fedgenie_derive::Stateful;
 
+use crate::failure::Failure;
 use crate::id::{ClientId, EdgeId, JobNumber, Round, Turn};
 use crate::time::{Span, TotalTime, VirtualTime};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Bytes that do not fit the component that reads them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// A component that cannot be saved, or not be loaded from these bytes.
+#[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// They end too early, or say something impossible.
     #[error("the saved state ends too early or is damaged")]
@@ -45,6 +46,9 @@ pub enum StateError {
     /// Some are left.
     #[error("the saved state has {0} bytes too many")]
     TooLong(usize),
+    /// The component itself failed: see [`State::fail`].
+    #[error("{0}")]
+    Failed(#[source] Failure),
 }
 
 /// A component's state on its way out or in.
@@ -54,6 +58,8 @@ pub enum State<'a> {
     Saving(&'a mut Vec<u8>),
     /// Bytes that are left; none once they did not suffice.
     Loading(Option<&'a [u8]>),
+    /// A component failed. Fields are neither saved nor loaded any more.
+    Failed(Failure),
 }
 
 /// Something that can be saved and loaded. The derive macro of this name writes the implementation.
@@ -62,7 +68,8 @@ pub enum State<'a> {
     note = "derive `Stateful` for it, or say why the field is not saved: `#[state(skip = \"reason\")]`"
 )]
 pub trait Stateful {
-    /// Saves or loads all fields that differ from those of a new component, in a fixed order.
+    /// Saves or loads all fields that differ from those of a new component, in a fixed order. A component that cannot
+    /// do so says it by [`State::fail`].
     fn exchange(&mut self, state: &mut State<'_>);
 }
 
@@ -73,16 +80,55 @@ pub fn each_shared<T: Stateful + Clone>(items: &mut Arc<Vec<T>>, state: &mut Sta
 
 impl State<'_> {
     /// A component's state as bytes.
-    pub fn save<T: Stateful + ?Sized>(component: &mut T) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// If the component [fails](State::fail).
+    pub fn save<T: Stateful + ?Sized>(component: &mut T) -> Result<Vec<u8>, StateError> {
         let mut bytes = Vec::new();
-        component.exchange(&mut State::Saving(&mut bytes));
-        bytes
+        let mut state = State::Saving(&mut bytes);
+        component.exchange(&mut state);
+        state.saved()?;
+        Ok(bytes)
+    }
+
+    /// Whether everything was saved.
+    ///
+    /// # Errors
+    /// If a component failed.
+    pub fn saved(self) -> Result<(), StateError> {
+        match self {
+            Self::Failed(failure) => Err(StateError::Failed(failure)),
+            Self::Saving(_) | Self::Loading(_) => Ok(()),
+        }
+    }
+
+    /// A component cannot be saved or loaded, for this reason. The first one counts.
+    pub fn fail(&mut self, failure: impl Into<Failure>) {
+        if !matches!(self, Self::Failed(_)) {
+            *self = Self::Failed(failure.into());
+        }
+    }
+
+    /// One field, whose failure is told as `told` of it.
+    pub fn field_of<T: Stateful + ?Sized>(&mut self, value: &mut T, told: impl FnOnce(Failure) -> Failure) {
+        let has_failed = matches!(self, Self::Failed(_));
+        self.field(value);
+        if !has_failed {
+            self.told(told);
+        }
+    }
+
+    /// Tells a failure so far, if there is one, as `told` of it.
+    pub fn told(&mut self, told: impl FnOnce(Failure) -> Failure) {
+        if let Self::Failed(failure) = self {
+            *failure = told(std::mem::replace(failure, "".into()));
+        }
     }
 
     /// Loads a saved state into a new component.
     ///
     /// # Errors
-    /// If the bytes are of another component. The component is unusable then.
+    /// If the bytes are of another component, or the component fails. It is unusable then.
     pub fn load<T: Stateful + ?Sized>(component: &mut T, bytes: &[u8]) -> Result<(), StateError> {
         let mut state = State::Loading(Some(bytes));
         component.exchange(&mut state);
@@ -92,12 +138,13 @@ impl State<'_> {
     /// Whether everything was loaded, and nothing is left.
     ///
     /// # Errors
-    /// If something was refused, or bytes are left.
-    pub const fn ended(&self) -> Result<(), StateError> {
+    /// If something was refused, bytes are left, or a component failed.
+    pub fn ended(self) -> Result<(), StateError> {
         match self {
             Self::Loading(Some([])) => Ok(()),
             Self::Loading(Some(rest)) => Err(StateError::TooLong(rest.len())),
-            _ => Err(StateError::Damaged),
+            Self::Failed(failure) => Err(StateError::Failed(failure)),
+            Self::Saving(_) | Self::Loading(None) => Err(StateError::Damaged),
         }
     }
 
@@ -128,6 +175,7 @@ impl State<'_> {
                     [0; N]
                 }
             },
+            Self::Failed(_) => value,
         }
     }
 
@@ -155,9 +203,9 @@ impl State<'_> {
         }
     }
 
-    /// Whether loading was refused, or the bytes ended too early.
+    /// Whether loading was refused, the bytes ended too early, or a component failed.
     pub const fn is_refused(&self) -> bool {
-        matches!(self, Self::Loading(None))
+        matches!(self, Self::Loading(None) | Self::Failed(_))
     }
 
     /// The length of a list whose items have at least one byte; 0 if there cannot be so many.
@@ -374,25 +422,53 @@ mod tests {
 
     #[test]
     fn what_is_saved_is_loaded() {
-        let bytes = State::save(&mut everything());
+        let bytes = State::save(&mut everything()).unwrap();
         let mut loaded = Everything { list: vec![None; 9], ..Everything::default() };
         State::load(&mut loaded, &bytes).unwrap();
         assert_eq!(loaded, everything());
-        assert_eq!(State::save(&mut loaded), bytes);
+        assert_eq!(State::save(&mut loaded).unwrap(), bytes);
     }
 
     #[test]
     fn damaged_states_are_refused() {
-        let bytes = State::save(&mut everything());
+        let bytes = State::save(&mut everything()).unwrap();
         for length in 0..bytes.len() {
             let found = State::load(&mut Everything::default(), &bytes[..length]);
-            assert_eq!(found, Err(StateError::Damaged), "{length} bytes");
+            assert!(matches!(found, Err(StateError::Damaged)), "{length} bytes");
         }
         let longer = [&bytes[..], &[0]].concat();
-        assert_eq!(State::load(&mut Everything::default(), &longer), Err(StateError::TooLong(1)));
+        assert!(matches!(State::load(&mut Everything::default(), &longer), Err(StateError::TooLong(1))));
         // A length that no memory could hold.
         let mut huge = bytes;
         huge[12..20].fill(0xff);
-        assert_eq!(State::load(&mut Everything::default(), &huge), Err(StateError::Damaged));
+        assert!(matches!(State::load(&mut Everything::default(), &huge), Err(StateError::Damaged)));
+    }
+
+    /// Fails as a component whose disk is full, between two that are saved.
+    struct Full(u32);
+
+    impl Stateful for Full {
+        fn exchange(&mut self, state: &mut State<'_>) {
+            state.field(&mut self.0);
+            state.fail(std::io::Error::from(std::io::ErrorKind::StorageFull));
+            state.fail("a later reason");
+            state.field(&mut self.0);
+        }
+    }
+
+    #[test]
+    fn a_component_that_fails_says_why() {
+        let mut parts = (vec![1_u32, 2], (Full(3), vec![Some(4_u32)]));
+        let of = |error: StateError| match error {
+            StateError::Failed(failure) => failure.downcast_ref::<std::io::Error>().unwrap().kind(),
+            other => panic!("{other}"),
+        };
+        assert_eq!(of(State::save(&mut parts).unwrap_err()), std::io::ErrorKind::StorageFull);
+        assert_eq!(of(State::load(&mut parts, &[0; 90]).unwrap_err()), std::io::ErrorKind::StorageFull);
+        let mut bytes = Vec::new();
+        let mut state = State::Saving(&mut bytes);
+        state.field_of(&mut Full(3), |failure| format!("part 3: {failure}").into());
+        state.field_of(&mut Full(3), |_| panic!("it has failed before"));
+        assert!(state.saved().unwrap_err().to_string().starts_with("part 3: "));
     }
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Saves a component, loads the bytes into another one, and gives both back with the bytes.
 fn round_trip<T: Stateful>(mut saved: T, mut loaded: T) -> (T, T, Vec<u8>) {
-    let bytes = State::save(&mut saved);
+    let bytes = State::save(&mut saved).unwrap();
     State::load(&mut loaded, &bytes).expect("what was saved can be loaded");
-    assert_eq!(State::save(&mut loaded), bytes, "what was loaded is saved alike");
+    assert_eq!(State::save(&mut loaded).unwrap(), bytes, "what was loaded is saved alike");
     (saved, loaded, bytes)
 }
 
@@ -120,20 +120,17 @@ fn enums_lists_and_lifetimes_come_back() {
     let (saved, loaded, bytes) = round_trip(busy(), Server::new("second"));
     let stage = Stage::Waiting { seconds: 2.5, scores: Vec::new() };
     assert_eq!(loaded, Server { name: "second", stage, ..saved });
-    assert_eq!(bytes, State::save(&mut ByHand(&mut busy())));
+    assert_eq!(bytes, State::save(&mut ByHand(&mut busy())).unwrap());
     // Variants, numbers, the list of queues with its one key and length, two variants in it, the numerator.
     assert_eq!(bytes.len(), (1 + 8) + 4 + 2 * 4 + (8 + 4 + 8) + (1 + 4 + 1) + 1 + 4);
 }
 
 #[test]
 fn what_is_damaged_is_refused() {
-    let bytes = State::save(&mut busy());
+    let bytes = State::save(&mut busy()).unwrap();
     for length in 0..bytes.len() {
-        assert_eq!(
-            State::load(&mut Server::new("other"), &bytes[..length]),
-            Err(StateError::Damaged),
-            "{length} bytes"
-        );
+        let found = State::load(&mut Server::new("other"), &bytes[..length]);
+        assert!(matches!(found, Err(StateError::Damaged)), "{length} bytes");
     }
     let with = |place: usize, byte: u8| {
         let mut bytes = bytes.clone();
@@ -141,9 +138,9 @@ fn what_is_damaged_is_refused() {
         State::load(&mut Server::new("other"), &bytes)
     };
     // No such variant; a numerator above the denominator.
-    assert_eq!(with(0, 3), Err(StateError::Damaged));
-    assert_eq!(with(bytes.len() - 4, 10), Err(StateError::Damaged));
-    assert_eq!(with(bytes.len() - 4, 8), Ok(()));
+    assert!(matches!(with(0, 3), Err(StateError::Damaged)));
+    assert!(matches!(with(bytes.len() - 4, 10), Err(StateError::Damaged)));
+    with(bytes.len() - 4, 8).unwrap();
     // Another shape.
     let mut other = Server { counts: None, ..Server::new("other") };
     assert!(State::load(&mut other, &bytes).is_err());
@@ -152,7 +149,7 @@ fn what_is_damaged_is_refused() {
 #[test]
 #[should_panic(expected = "updates are averaged when their round closes")]
 fn what_has_to_be_empty_is_looked_at() {
-    State::save(&mut Server { updates: vec![1], ..busy() });
+    let _ = State::save(&mut Server { updates: vec![1], ..busy() });
 }
 
 #[derive(Debug, PartialEq, Stateful)]
@@ -202,7 +199,7 @@ fn type_parameters_need_what_their_fields_need() {
     let (saved, loaded, _) = round_trip(Either::One(0.5), Either::<f64, u8>::Other { of: None });
     assert_eq!(saved, loaded);
 
-    assert!(State::save(&mut Nothing).is_empty());
+    assert!(State::save(&mut Nothing).unwrap().is_empty());
 }
 
 #[derive(Debug, PartialEq, Stateful)]

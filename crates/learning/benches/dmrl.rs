@@ -8,6 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "benchmarks read the clock")]
 #![allow(missing_docs, reason = "a program")]
 
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::algorithm::JobMemory;
@@ -62,7 +63,7 @@ fn main() {
     let task: &dyn Task = &task;
     let adamw = OptimizerConfig::AdamW { lr: 1e-3, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 };
     let local = LocalTraining::new(1, 128, &adamw).expect("settings are right");
-    let context = Context { settings: &local, streams: &streams, loss_rms: false };
+    let context = Context { settings: &local, streams: &streams, loss_rms: false, halt: &NEVER };
     let start = task.initial_model(0, &streams);
     let job = |client| Job {
         client: ClientId::from_index(client),
@@ -87,7 +88,7 @@ fn main() {
         }
     };
     let runs = if phases { 3 } else { 7 };
-    tell("dmrl-epoch", times(runs, || train((task, None), &context, &jobs, true, &mut updates)));
+    tell("dmrl-epoch", times(runs, || train((task, None), &context, &jobs, true, &mut updates).unwrap()));
     if phases {
         return;
     }
@@ -99,17 +100,17 @@ fn main() {
     tell(
         "dmrl-evaluation",
         times(runs, || {
-            task.measure(On::Test, &state, true, &mut values);
+            task.measure(On::Test, &state, true, &mut values).unwrap();
         }),
     );
     let mut of_valid = values.clone();
     let mut both = [values.clone(), values.clone()];
-    tell("dmrl-both-together", times(runs, || task.measure_all(&state, true, &mut both, &mut [])));
+    tell("dmrl-both-together", times(runs, || task.measure_all(&state, true, &mut both, &mut []).unwrap()));
     tell(
         "dmrl-both-apart",
         times(runs, || {
-            task.measure(On::Test, &state, true, &mut values);
-            task.measure(On::Valid, &state, true, &mut of_valid);
+            task.measure(On::Test, &state, true, &mut values).unwrap();
+            task.measure(On::Valid, &state, true, &mut of_valid).unwrap();
         }),
     );
 }

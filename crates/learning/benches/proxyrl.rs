@@ -8,6 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "benchmarks read the clock")]
 #![allow(missing_docs, reason = "a program")]
 
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_learning::algorithm::{AggregationConfig, Contribution, JobMemory, ServerOptimizer};
@@ -84,7 +85,7 @@ fn main() {
     let task: &dyn Task = &own;
     let adam = OptimizerConfig::Adam { lr: 1e-2, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.0 };
     let local = LocalTraining::new(1, 32, &adam).expect("settings are right");
-    let context = Context { settings: &local, streams: &streams, loss_rms: false };
+    let context = Context { settings: &local, streams: &streams, loss_rms: false, halt: &NEVER };
     let start = task.initial_model(0, &streams);
     let kept = PrivateTable::new(USERS);
     let moved = vec![Round(0); ITEMS];
@@ -109,8 +110,8 @@ fn main() {
     let mut server = ServerOptimizer::new(&AggregationConfig::default(), task.layout().clone());
     let (mut answers, mut model) = (Vec::new(), Vec::new());
     let round = times(20, || {
-        answers = own.answers(&predicted, &keys, &context, &state, true);
-        train((task, None), &context, &jobs, true, &mut updates);
+        answers = own.answers(&predicted, &keys, &context, &state, true).unwrap();
+        train((task, None), &context, &jobs, true, &mut updates).unwrap();
         let rate = f64::from(local.rate(Round(1)));
         let mut contributions = Vec::new();
         for (assigned, update) in jobs.iter().zip(&updates) {
@@ -133,7 +134,7 @@ fn main() {
         server.apply(&mut model, &contributions, task.describe().all_examples, 0);
     });
     let mut values = [vec![0.0; 6], vec![0.0; 6]];
-    let ranking = times(10, || task.measure_all(&state, true, &mut values, &mut []));
+    let ranking = times(10, || task.measure_all(&state, true, &mut values, &mut []).unwrap());
     let threads = rayon::current_num_threads();
     for (case, [median, best]) in [("round", round), ("ranking", ranking)] {
         if json {
@@ -151,6 +152,7 @@ fn main() {
     for &JobKey { client, .. } in &keys {
         let holdings = own.holdings();
         let bare = mf::Job {
+            halt: &NEVER,
             table: &[],
             users: &[],
             positives: holdings.positives(client),

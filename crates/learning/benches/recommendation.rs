@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "benchmarks read the clock")]
 #![allow(missing_docs, reason = "a program")]
 
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_learning::matrix_factorisation::{
     BprTraining, FactorScores, Job, Moves, Negatives, Outcome, RowRegularisation, UserTable, initial_items,
@@ -60,6 +61,7 @@ fn main() {
             };
             let jobs: Vec<Job<'_>> = (0..split.users())
                 .map(|user| Job {
+                    halt: &NEVER,
                     table: &table,
                     users: &users[user * DIMENSIONS..][..DIMENSIONS],
                     positives: train.of(user as u32),

@@ -65,6 +65,7 @@ use crate::layout::{Layout, Update};
 use fedgenie_core::catalogue::Named;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -202,6 +203,24 @@ pub trait Combine: Debug + Send + Sync {
     }
 }
 
+/// A server's step that a program brings, in the place of combination and `[aggregation] server`.
+///
+/// # Determinism
+/// The result depends on the arguments alone.
+pub trait FoldRule: Debug + Send + Sync {
+    /// How many numbers the server remembers from round to round, beside a model of so many parameters; zeros at first.
+    fn memory_len(&self, _parameters: usize) -> usize {
+        0
+    }
+
+    /// Moves the model of the one server, or of the cloud, by the updates of a round, ascending by client and job. An
+    /// edge server averages: the cloud's contributions are the models of edge servers.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn fold(&self, model: &mut [f32], contributions: &[Contribution<'_>], memory: &mut [f64]) -> Result<(), Failure>;
+}
+
 /// One number out of the changes of one parameter.
 pub trait OfNumbers: Sync {
     /// The number; the changes may be put into another order. There is at least one.
@@ -232,6 +251,8 @@ pub struct Algorithm {
     pub combine: Option<Arc<dyn Combine>>,
     /// Weight of the pull of jobs towards the model that was sent; 0 without one.
     pub proximal: f64,
+    /// The server's step of a program, in the place of combination and `[aggregation] server`.
+    pub outside: Option<Arc<dyn FoldRule>>,
 }
 
 impl Algorithm {

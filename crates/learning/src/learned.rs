@@ -19,6 +19,7 @@ use crate::algorithm::{
 use crate::layout::{Layout, Update};
 use crate::private::{PrivateTable, PrivateView};
 use crate::task::{ModelState, Task};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
 use std::sync::Arc;
@@ -67,7 +68,8 @@ impl Learner {
             ServerOptimizer::new(config, layout.clone()).with_combination(algorithm.combine.clone())
         };
         let mean = AggregationConfig { server: ServerConfig::default(), ..aggregation.clone() };
-        let (server, mean) = (make(aggregation).with_aging(aging), make(&mean).with_aging(aging));
+        let server = make(aggregation).with_aging(aging).with_rule(algorithm.outside.clone());
+        let mean = make(&mean).with_aging(aging);
         let edge = make(&at_edge);
         Self { layout, algorithm: algorithm.clone(), weighting, clients, server, mean, edge }
     }
@@ -177,9 +179,14 @@ pub enum Remember<'a> {
     Nobody,
 }
 
-/// That a model is not finite after a server's step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotFinite;
+/// Why there is no new model.
+#[derive(Debug)]
+pub enum Unfolded {
+    /// A model is not finite after a server's step.
+    NotFinite,
+    /// A program's step failed.
+    Failed(Failure),
+}
 
 /// Result of a fold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -229,7 +236,7 @@ impl State {
     /// lets servers remember.
     ///
     /// # Errors
-    /// If a model is not finite; the models stay as they were, and the state is not to be gone on with.
+    /// If a model is not finite, or a program's step fails; the models stay as they were, and the state is not to be gone on with.
     pub fn fold(
         &mut self,
         learner: &Learner,
@@ -237,7 +244,7 @@ impl State {
         tier: Tier,
         arrivals: &[Arrival<'_>],
         remember: Remember<'_>,
-    ) -> Result<Folded, NotFinite> {
+    ) -> Result<Folded, Unfolded> {
         let OpenRound { round, task } = open;
         let folded = match arrivals.is_empty() {
             true => Folded::default(),
@@ -254,7 +261,7 @@ impl State {
         (round, task): (Round, &dyn Task),
         tier: Tier,
         arrivals: &[Arrival<'_>],
-    ) -> Result<Folded, NotFinite> {
+    ) -> Result<Folded, Unfolded> {
         let ages: Vec<f64> = arrivals.iter().map(|arrival| arrival.age).collect();
         let (ages, private) = match relate(learner, task, arrivals, &ages) {
             Some((ages, private)) => (ages, Some(private)),
@@ -286,7 +293,7 @@ impl State {
         task: &dyn Task,
         tier: Tier,
         contributions: &[Contribution<'_>],
-    ) -> Result<(), NotFinite> {
+    ) -> Result<(), Unfolded> {
         // The algorithm's memory belongs to the one server, or to the cloud.
         let moves = matches!(tier, Tier::Server | Tier::Mean);
         let shift = learner.algorithm.job.as_ref().filter(|_| moves).map_or(0.0, |rule| rule.shift());
@@ -294,10 +301,11 @@ impl State {
         let shift = (shift != 0.0).then(|| (shift, memory.numbers()));
         let one = |server: &mut ServerOptimizer, old: &[f32], examples: u64, cluster: u32| {
             let mut new = old.to_vec();
-            server.apply_shifted(&mut new, contributions, examples, cluster, shift);
+            let applied = server.apply_shifted(&mut new, contributions, examples, cluster, shift);
+            applied.map_err(Unfolded::Failed)?;
             match new.iter().all(|parameter| parameter.is_finite()) {
                 true => Ok(new.into()),
-                false => Err(NotFinite),
+                false => Err(Unfolded::NotFinite),
             }
         };
         match tier {
@@ -305,7 +313,7 @@ impl State {
                 let mut servers = self.servers.clone();
                 let all = (0..).zip(servers.iter_mut().zip(&self.models));
                 let examples = task.describe().all_examples;
-                let models: Result<Vec<Arc<[f32]>>, NotFinite> =
+                let models: Result<Vec<Arc<[f32]>>, Unfolded> =
                     all.map(|(cluster, (server, old))| one(server, old, examples, cluster)).collect();
                 (self.models, self.servers) = (models?, servers);
             }

@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! In each epoch a job puts its examples in a fresh random order and steps on mini-batches: consecutive pieces of that
-//! order, of which the last one of an epoch may be smaller. It ends after a number of epochs, or of steps, or at the
-//! first loss that is not finite. A `Stepper` makes the steps, and tells the losses of the first epoch, each batch as
+//! order, of which the last one of an epoch may be smaller. It ends after a number of epochs, or of steps, at the
+//! first loss that is not finite, or before the next mini-batch once it is [stopped](Halt). A `Stepper` makes the steps, and tells the losses of the first epoch, each batch as
 //! seen before its step.
 //!
 //! Where a batch holds all examples, a `Course` may leave them in their own order.
@@ -12,6 +12,7 @@
 //! One stream, consumed epoch by epoch. Losses are added up in `f64`, in the order in which they are met.
 
 use crate::layout::Update;
+use fedgenie_core::halt::Halt;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::rng::StreamRng;
 
@@ -87,7 +88,7 @@ pub(crate) trait Stepper {
 
 /// How a job goes through its examples.
 #[derive(Clone, Debug)]
-pub(crate) struct Course {
+pub(crate) struct Course<'a> {
     pub length: Length,
     /// Examples in a mini-batch; at least 1.
     pub batch: usize,
@@ -95,6 +96,8 @@ pub(crate) struct Course {
     pub order: StreamRng,
     /// Whether a batch of all examples has their own order.
     pub keeps_whole: bool,
+    /// When it ends early.
+    pub halt: &'a Halt,
 }
 
 /// The result of a job.
@@ -107,7 +110,7 @@ pub(crate) struct Outcome {
     pub is_finite: bool,
 }
 
-impl Course {
+impl Course<'_> {
     /// Goes through the examples.
     pub fn run(mut self, examples: &mut [u32], stepper: &mut dyn Stepper) -> Outcome {
         let (epochs, most) = if examples.is_empty() { (0, 0) } else { self.length.bounds() };
@@ -117,7 +120,7 @@ impl Course {
                 self.order.shuffle(examples);
             }
             for batch in examples.chunks(self.batch) {
-                if outcome.steps == most {
+                if outcome.steps == most || self.halt.is_due() {
                     return outcome;
                 }
                 let tally = (epoch == 0).then_some(&mut outcome.tally);
@@ -150,7 +153,9 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fedgenie_core::halt::NEVER;
     use fedgenie_core::rng::{Purpose, Streams};
+    use std::time::Duration;
 
     /// Notes its calls; the loss of an example is its number.
     #[derive(Default)]
@@ -170,11 +175,12 @@ mod tests {
         }
     }
 
-    fn course(length: Length, batch: usize, keeps_whole: bool) -> Course {
-        Course { length, batch, keeps_whole, order: Streams::new(1).stream(Purpose::BatchOrder, 0, 0) }
+    fn course(length: Length, batch: usize, keeps_whole: bool) -> Course<'static> {
+        let order = Streams::new(1).stream(Purpose::BatchOrder, 0, 0);
+        Course { length, batch, keeps_whole, order, halt: &NEVER }
     }
 
-    fn run(course: Course, count: u32, bad: Option<u64>) -> (Vec<Vec<u32>>, Outcome) {
+    fn run(course: Course<'_>, count: u32, bad: Option<u64>) -> (Vec<Vec<u32>>, Outcome) {
         let mut notes = Notes { bad, ..Notes::default() };
         let mut examples: Vec<u32> = (0..count).collect();
         let outcome = course.run(&mut examples, &mut notes);
@@ -223,6 +229,26 @@ mod tests {
         let bits = |numbers: &[f32]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&update.parameters), bits(&[1.0, f32::NAN]));
         assert_eq!(bits(&update.private), bits(&[f32::NAN]));
+    }
+
+    /// Stops its own job in a step.
+    struct Stops<'a>(&'a Halt, u64);
+
+    impl Stepper for Stops<'_> {
+        fn step(&mut self, _: &[u32], number: u64, _: Told<'_>) -> bool {
+            if number == self.1 {
+                self.0.ask(Duration::ZERO);
+            }
+            true
+        }
+    }
+
+    #[test]
+    fn a_job_that_is_stopped_makes_no_further_step() {
+        let halt = Halt::new();
+        let course = Course { halt: &halt, ..course(Length::Epochs(1_000_000_000), 3, false) };
+        let outcome = course.run(&mut [1, 2, 3, 4, 5, 6, 7], &mut Stops(&halt, 5));
+        assert_eq!((outcome.steps, outcome.is_finite), (5, true));
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub use weights::TensorLayout;
 use crate::data::Dataset;
 use crate::lanes::{Lanes, Path};
 use crate::layout::Layout;
+use fedgenie_core::halt::Effort;
 use fedgenie_core::rng::StreamRng;
 use rayon::prelude::*;
 use thiserror::Error;
@@ -197,14 +198,20 @@ impl Evaluation {
     }
 }
 
-/// Evaluates a model on many examples, on all cores of the current pool if `parallel`.
+/// Evaluates a model on many examples, on all cores of the current pool or on one. Once it is stopped, the rest of the
+/// examples is left out.
 ///
 /// The examples are taken in blocks of 256, whose sums are added in order: the same bits for any number of threads.
 ///
 /// # Panics
 /// As [`Model::evaluate`].
-pub fn evaluate(model: &dyn Model, parameters: &[f32], batch: Batch<'_>, parallel: bool) -> Evaluation {
-    evaluate_each(model, &[parameters], &[batch], parallel)[0]
+pub fn evaluate<'a>(
+    model: &dyn Model,
+    parameters: &[f32],
+    batch: Batch<'_>,
+    effort: impl Into<Effort<'a>>,
+) -> Evaluation {
+    evaluate_each(model, &[parameters], &[batch], effort)[0]
 }
 
 /// Evaluates models with equal shared parameters on several lists of examples: the sums of the lists are added in their
@@ -212,14 +219,23 @@ pub fn evaluate(model: &dyn Model, parameters: &[f32], batch: Batch<'_>, paralle
 ///
 /// # Panics
 /// As [`Model::evaluate`].
-pub fn evaluate_each(model: &dyn Model, models: &[&[f32]], batches: &[Batch<'_>], parallel: bool) -> Vec<Evaluation> {
+pub fn evaluate_each<'a>(
+    model: &dyn Model,
+    models: &[&[f32]],
+    batches: &[Batch<'_>],
+    effort: impl Into<Effort<'a>>,
+) -> Vec<Evaluation> {
     const BLOCK: usize = 256;
+    let Effort { parallel, halt } = effort.into();
     let blocks: Vec<(usize, Batch<'_>)> = batches
         .iter()
         .enumerate()
         .flat_map(|(list, batch)| batch.chunks(BLOCK).map(move |block| (list, block)))
         .collect();
-    let one = |scratch: &mut Scratch, &(_, block): &(usize, Batch<'_>)| model.evaluate_each(models, block, scratch);
+    let one = |scratch: &mut Scratch, &(_, block): &(usize, Batch<'_>)| match halt.is_due() {
+        true => vec![Evaluation::default(); models.len()],
+        false => model.evaluate_each(models, block, scratch),
+    };
     let parts: Vec<Vec<Evaluation>> = if parallel {
         blocks.par_iter().map_init(Scratch::default, one).collect()
     } else {

@@ -23,7 +23,7 @@ pub use describe::{Appendix, Controls, Description};
 pub use error::{TaskError, check_parameters};
 pub use evaluation::{Ask, ModelState, On};
 pub use labelled::Labelled;
-pub use parts::{DealtData, Losses, Need, PartialTransfer, PrivateState, ProbeKind, Probes, Script};
+pub use parts::{DealtData, Losses, Need, PartialTransfer, PrivateState, ProbeKind, Probes, Script, Together};
 pub use rating_graph::RatingGraph;
 pub use recommendation::Recommendation;
 
@@ -33,13 +33,16 @@ use crate::algorithm::Combine;
 use crate::layout::{Layout, Parcel, Update};
 use crate::model::weights::TensorLayout;
 use crate::trainer::{DenseJob, LocalTraining};
+use fedgenie_core::failure::Failure;
+use fedgenie_core::halt::{Effort, Halt};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
 use std::any::Any;
 
 /// Something that clients learn together.
 ///
-/// Every task has the methods without a default; the others hand out [optional parts](parts).
+/// Every task has the methods without a default; the others hand out [optional parts](parts). A method without a
+/// `Result` cannot fail: what it needs is made ready when the task is set up, where a fault is a [`TaskError`].
 ///
 /// # Determinism
 /// A method's result depends on its arguments alone, not on the thread or on earlier calls of a worker.
@@ -61,8 +64,23 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// Operations of a client's job, roughly: decides how jobs are put together for threads, and nothing else.
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64;
 
-    /// One client's training: from the model that it was sent and its private state to its update.
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update);
+    /// One client's training: from the model that it was sent and its private state to its update. Once
+    /// `context.halt` is due it may return early, with an update that is not used.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn train(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        update: &mut Update,
+    ) -> Result<(), Failure>;
+
+    /// Training of many jobs in one call; `None` if jobs are trained one by one, side by side on threads.
+    fn together(&self) -> Option<&dyn Together> {
+        None
+    }
 
     /// How the updates of this model are combined, where it has a way of its own.
     fn combination(&self) -> Option<&dyn Combine> {
@@ -71,8 +89,12 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
 
     /// Answers each question: writes its values and its weight. An answer does not depend on the other questions, bit
     /// for bit. A task may share work between neighbours in the list: test and then validation data of the same model,
-    /// then the measures of that model alone, or the same data under several models.
-    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool);
+    /// then the measures of that model alone, or the same data under several models. Once `effort.halt` is due it may
+    /// return early, with values that are not used.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn evaluate(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) -> Result<(), Failure>;
 
     /// Names and shapes of the tensors that a model's numbers are, for its file: [`Task::layout`] says which of them
     /// clusters share.
@@ -190,9 +212,9 @@ impl<'a> Job<'a> {
     /// The job as one whose steps move all parameters, of which the first `trained` are trained.
     pub(crate) fn dense(&self, context: &Context<'a>, trained: usize) -> DenseJob<'a> {
         let Self { client, round, number, start, epochs, correction, .. } = *self;
-        let Context { settings, streams, loss_rms } = *context;
+        let Context { settings, streams, loss_rms, halt } = *context;
         let job = DenseJob::new(settings, streams, (client, round, number), (start, trained));
-        DenseJob { epochs, correction, loss_rms, ..job }
+        DenseJob { epochs, correction, loss_rms, halt, ..job }
     }
 }
 
@@ -205,6 +227,8 @@ pub struct Context<'a> {
     pub streams: &'a Streams,
     /// Whether updates have the root mean square of their losses.
     pub loss_rms: bool,
+    /// When jobs may end early.
+    pub halt: &'a Halt,
 }
 
 /// State that a thread reuses from job to job; the task chooses its type.

@@ -5,8 +5,11 @@
 
 use crate::algorithm::{Done, JobMemory, JobRule};
 use crate::layout::{Layout, Update};
-use crate::task::{Context, Job, Task, Worker};
-use crate::trainer::spread;
+use crate::task::{Context, Job, Task, Together, Worker};
+use crate::trainer::{LocalTraining, spread};
+use fedgenie_core::failure::Failure;
+use fedgenie_core::id::ClientId;
+use std::sync::{Mutex, PoisonError};
 
 /// A client's job, with the algorithm's memory: the server's as sent, and the client's own.
 #[derive(Clone, Debug)]
@@ -23,10 +26,26 @@ struct Scratch {
     of_task: Worker,
     correction: Vec<f32>,
     gradient: Vec<f32>,
+    /// Those of a job with epochs of its own.
+    settings: Option<LocalTraining>,
 }
 
-/// Trains all jobs, on all cores of the current pool if `parallel`; update `i` is that of job `i`, with the memory that
-/// the algorithm leaves with the client.
+/// Why jobs could not be trained.
+#[derive(Debug)]
+pub struct JobFailure {
+    /// Whose job failed; `None` where jobs are trained in one call.
+    pub client: Option<ClientId>,
+    /// The method of the task that failed.
+    pub method: &'static str,
+    /// Why.
+    pub source: Failure,
+}
+
+/// Trains all jobs, on all cores of the current pool if `parallel`, or in one call where the task trains [jobs
+/// together](Together); update `i` is that of job `i`, with the memory that the algorithm leaves with the client.
+///
+/// # Errors
+/// If the task fails: the first job of those that failed.
 ///
 /// # Panics
 /// If the numbers of jobs and updates differ, or the rule needs gradients that the task does not know.
@@ -36,42 +55,124 @@ pub fn train(
     jobs: &[Assignment<'_>],
     parallel: bool,
     updates: &mut [Update],
-) {
+) -> Result<(), JobFailure> {
+    if let Some(together) = task.together() {
+        return train_together(together, (task, rule), context, jobs, updates);
+    }
     let operations = || jobs.iter().map(|one| task.operations(one.job.client, context.settings)).sum();
-    spread(jobs, updates, parallel.then(operations), Scratch::default, |scratch, assigned, update| {
-        // A task that looks at the settings alone trains for the epochs of the job as well.
-        let settings = assigned.job.epochs.map(|epochs| context.settings.of_epochs(epochs));
-        let context = Context { settings: settings.as_ref().unwrap_or(context.settings), ..*context };
-        match rule {
-            Some(rule) => train_under(rule, task, &context, assigned, scratch, update),
-            None => task.train(&assigned.job, &context, &mut scratch.of_task, update),
-        }
+    let failed = FirstFailure::default();
+    let numbered: Vec<(usize, &Assignment<'_>)> = jobs.iter().enumerate().collect();
+    spread(&numbered, updates, parallel.then(operations), Scratch::default, |scratch, &(place, assigned), update| {
+        let Scratch { of_task, correction, gradient, settings } = scratch;
+        let context = &own_context(context, assigned, settings);
+        let train = |job: &Job<'_>, of_task: &mut Worker, update: &mut Update| {
+            task.train(job, context, of_task, update).map_err(|source| ("train", source))
+        };
+        let trained = match rule {
+            None => train(&assigned.job, of_task, update),
+            Some(rule) => {
+                let job = corrected(rule, task.layout(), assigned, correction);
+                train(&job, of_task, update)
+                    .and_then(|()| leave((rule, task), context, (assigned, &job), (of_task, gradient), update))
+            }
+        };
+        failed.note(place, trained);
     });
+    failed.of(jobs)
 }
 
-fn train_under(
-    rule: &dyn JobRule,
-    task: &dyn Task,
+/// Trains all jobs in one call.
+fn train_together(
+    together: &dyn Together,
+    (task, rule): (&dyn Task, Option<&dyn JobRule>),
     context: &Context<'_>,
-    Assignment { job, memory }: &Assignment<'_>,
-    Scratch { of_task, correction, gradient }: &mut Scratch,
-    update: &mut Update,
-) {
-    let layout: &Layout = task.layout();
-    let is_corrected = rule.correct(layout, memory, correction);
-    let job = Job { correction: is_corrected.then_some(&**correction), ..*job };
-    task.train(&job, context, of_task, update);
-    // A job without a step, for example on examples without negatives, leaves the client's memory unchanged.
-    if update.diverged || update.steps == 0 {
-        return;
+    jobs: &[Assignment<'_>],
+    updates: &mut [Update],
+) -> Result<(), JobFailure> {
+    assert_eq!(jobs.len(), updates.len(), "every job has its update");
+    let mut corrections = vec![Vec::new(); if rule.is_some() { jobs.len() } else { 0 }];
+    let all: Vec<Job<'_>> = match rule {
+        None => jobs.iter().map(|assigned| assigned.job).collect(),
+        Some(rule) => {
+            let pairs = jobs.iter().zip(&mut corrections);
+            pairs.map(|(assigned, correction)| corrected(rule, task.layout(), assigned, correction)).collect()
+        }
+    };
+    let of_all = |source| JobFailure { client: None, method: "train_many", source };
+    together.train_many(&all, context, updates).map_err(of_all)?;
+    let Some(rule) = rule else { return Ok(()) };
+    let (mut scratch, failed) = (Scratch::default(), FirstFailure::default());
+    for (place, ((assigned, job), update)) in jobs.iter().zip(&all).zip(updates).enumerate() {
+        let Scratch { of_task, gradient, settings, .. } = &mut scratch;
+        let context = &own_context(context, assigned, settings);
+        failed.note(place, leave((rule, task), context, (assigned, job), (of_task, gradient), update));
     }
+    failed.of(jobs)
+}
+
+/// The context of a job. A task that looks at the settings alone trains for the epochs of the job as well.
+fn own_context<'a>(
+    context: &Context<'a>,
+    assigned: &Assignment<'_>,
+    settings: &'a mut Option<LocalTraining>,
+) -> Context<'a> {
+    *settings = assigned.job.epochs.map(|epochs| context.settings.of_epochs(epochs));
+    Context { settings: settings.as_ref().unwrap_or(context.settings), ..*context }
+}
+
+/// A job with the algorithm's correction, which is written to a buffer.
+fn corrected<'a>(
+    rule: &dyn JobRule,
+    layout: &Layout,
+    assigned: &'a Assignment<'_>,
+    correction: &'a mut Vec<f32>,
+) -> Job<'a> {
+    let is_corrected = rule.correct(layout, &assigned.memory, correction);
+    Job { correction: is_corrected.then_some(&**correction), ..assigned.job }
+}
+
+/// The memory that the algorithm leaves with the client. A job without a step, for example on examples without
+/// negatives, leaves it unchanged.
+fn leave(
+    (rule, task): (&dyn JobRule, &dyn Task),
+    context: &Context<'_>,
+    (assigned, job): (&Assignment<'_>, &Job<'_>),
+    (of_task, gradient): (&mut Worker, &mut Vec<f32>),
+    update: &mut Update,
+) -> Result<(), (&'static str, Failure)> {
+    if update.diverged || update.steps == 0 || context.halt.is_due() {
+        return Ok(());
+    }
+    let (layout, memory) = (task.layout(), &assigned.memory);
     if rule.needs_gradient() {
-        let losses = task.losses();
-        let is_known = losses.is_some_and(|losses| losses.gradient(&job, context, of_task, gradient));
-        assert!(is_known && gradient.len() == layout.len(), "a task without gradients is refused before");
+        let losses = task.losses().expect("a task without gradients is refused before");
+        let found = losses.gradient(job, context, of_task, gradient).map_err(|source| ("gradient", source))?;
+        assert!(found && gradient.len() == layout.len(), "a task without gradients is refused before");
     }
     let mut left = std::mem::take(&mut update.memory);
     let rate = f64::from(context.settings.rate(job.round));
     rule.leave(&Done { layout, start: job.start, update, rate, memory, gradient }, &mut left);
     update.memory = left;
+    Ok(())
+}
+
+/// The first of the jobs that failed, whichever thread met it.
+#[derive(Default)]
+struct FirstFailure(Mutex<Option<(usize, &'static str, Failure)>>);
+
+impl FirstFailure {
+    fn note(&self, place: usize, result: Result<(), (&'static str, Failure)>) {
+        let Err((method, source)) = result else { return };
+        let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(known, ..)| place < *known) {
+            *first = Some((place, method, source));
+        }
+    }
+
+    fn of(self, jobs: &[Assignment<'_>]) -> Result<(), JobFailure> {
+        match self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(()),
+            Some((place, method, source)) => Err(JobFailure { client: Some(jobs[place].job.client), method, source }),
+        }
+    }
 }

@@ -51,6 +51,7 @@ pub use feedback::{EdgeFeedback, EdgeReport, Weighed};
 
 use fedgenie_core::components;
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{EdgeId, Round};
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
@@ -65,10 +66,23 @@ use std::sync::Arc;
 pub trait ClusterPolicy: Stateful + Send {
     /// Writes each edge server's cluster in the next round into `assignment`, which holds those of the round just
     /// closed.
-    fn assign(&mut self, ask: &AssignmentRequest<'_>, rng: &mut StreamRng, assignment: &mut [u32]);
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn assign(
+        &mut self,
+        ask: &AssignmentRequest<'_>,
+        rng: &mut StreamRng,
+        assignment: &mut [u32],
+    ) -> Result<(), Failure>;
 
     /// Learns of each edge server's part in a round, then of the round, before `assign` is called.
-    fn observe(&mut self, _feedback: &EdgeFeedback<'_>) {}
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn observe(&mut self, _feedback: &EdgeFeedback<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// The numbers behind the last assignment, for the records; `None` if no server was assigned anew.
     fn weighed(&self) -> Option<&Weighed> {
@@ -421,7 +435,7 @@ mod tests {
         let loss = |edge: EdgeId, cluster: u32| losses[edge.index()][cluster as usize];
         let ask = AssignmentRequest { round: Round(round), clusters: K as u32, loss: &loss };
         let mut rng = Streams::new(7).stream(Purpose::Policy, u32::MAX - 1, round);
-        rule.assign(&ask, &mut rng, assignment);
+        rule.assign(&ask, &mut rng, assignment).unwrap();
         rule.weighed().cloned()
     }
 

@@ -60,6 +60,7 @@ fn in_seconds(seconds: f64) -> Value {
 
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Metric;
 use fedgenie_core::oracle::hindsight::HindsightPlan;
@@ -100,6 +101,9 @@ pub enum Probe {
 }
 
 /// A client-selection policy.
+///
+/// A method with a `Result` may fail, for a reason of its own: the run ends, and keeps the reason. The others declare
+/// facts, and are asked at any time.
 ///
 /// Its state is its memory from selection to selection, which `#[derive(Stateful)]` saves: a new policy that loads a
 /// saved state decides as the saved policy would.
@@ -149,54 +153,92 @@ pub trait Policy: Stateful + Send {
 
     /// The probe that it needs before selecting; charged for. `rng` is the round's policy stream from its beginning,
     /// and `select` goes on where `probe` stopped.
-    fn probe(&mut self, _ask: &SelectionRequest<'_>, _view: &ServerView<'_>, _rng: &mut StreamRng) -> Probe {
-        Probe::None
+    ///
+    /// # Errors
+    /// Whatever ends the run; so do those of the methods below.
+    fn probe(
+        &mut self,
+        _ask: &SelectionRequest<'_>,
+        _view: &ServerView<'_>,
+        _rng: &mut StreamRng,
+    ) -> Result<Probe, Failure> {
+        Ok(Probe::None)
     }
 
     /// Largest size of the sets among which it needs the best one in hindsight before it selects; `None` if it needs
     /// none, as for every policy that does not [see the truth](Policy::sees_truth). Defined where a scenario meters the
     /// regret in hindsight of sets, in rounds of one server.
-    fn foresees(&self, _ask: &SelectionRequest<'_>) -> Option<usize> {
-        None
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn foresees(&self, _ask: &SelectionRequest<'_>) -> Result<Option<usize>, Failure> {
+        Ok(None)
     }
 
     /// Decides: chooses at least one (or as many as a budget asks for, if so many are available) and at most `ask.most`
     /// available clients into the empty `selection`, in dispatch order, and sets the other parts open to it. Clients
     /// are distinct, unless they have weights.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    );
+    ) -> Result<(), Failure>;
 
     /// Learns. In each round of its server a policy is told, in this order: one [`Feedback::Job`] per job, in the order
     /// of arrival, missing ones last; one [`Feedback::Trained`] per update that is aggregated, ascending by client; one
     /// [`Feedback::Round`]. Under `buffered` a job is told as soon as it ends. A policy that chooses edge servers is
     /// told of no training. An edge server's policy is told nothing of a round that the cloud called off.
-    fn observe(&mut self, _feedback: &Feedback<'_>) {}
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn observe(&mut self, _feedback: &Feedback<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Learns from averages of subsets of a round's updates, if its [capabilities](Capabilities) have that: told before
     /// the [`Feedback::Round`] of each round with updates.
-    fn judge(&mut self, _subsets: &Subsets<'_>) {}
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn judge(&mut self, _subsets: &Subsets<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Learns the answer that came with an update, if [`Policy::wants_answer`] names one: told just before its
     /// [`Feedback::Trained`].
-    fn told_answer(&mut self, _client: ClientId, _kind: &'static str, _answer: &[f64]) {}
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn told_answer(&mut self, _client: ClientId, _kind: &'static str, _answer: &[f64]) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Explains the selection just made, with the same question and view. Called only where the scenario records it.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
     fn explain(
         &self,
         _ask: &SelectionRequest<'_>,
         _view: &ServerView<'_>,
         _selection: &[ClientId],
         _explanation: &mut Explanation,
-    ) {
+    ) -> Result<(), Failure> {
+        Ok(())
     }
 
     /// Explains its knowledge of some clients after a round's feedback.
-    fn explain_after(&self, _clients: &[ClientId], _explanation: &mut Explanation) {}
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn explain_after(&self, _clients: &[ClientId], _explanation: &mut Explanation) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// The weights of its networks, under their names in files; empty before its first selection.
     fn tensors(&self) -> Vec<Tensor> {

@@ -17,11 +17,13 @@
 //! *Classes of simultaneous events*: phases end first, then clients are lost, then timers ring. An update that arrives
 //! at the instant of the deadline counts.
 
+mod asked;
 mod checkpoint;
 mod error;
 mod initial;
 mod learning;
 mod meters;
+mod owned;
 mod protocols;
 mod results;
 mod round;
@@ -30,8 +32,10 @@ mod tests;
 mod timeline;
 
 pub use crate::world::Metrics;
-pub use error::RunError;
+pub use asked::Heard;
+pub use error::{Role, RunError};
 pub use meters::{End, Evaluations};
+pub use owned::OwnedRun;
 pub use round::RunSettings;
 pub use timeline::Accounts;
 
@@ -64,6 +68,8 @@ pub struct Run<'w> {
     engine: Engine<'w>,
     server: Server<'w>,
     protocol: Protocol<'w>,
+    /// Where the caller makes selections.
+    desk: Option<asked::SharedDesk>,
 }
 
 impl<'w> Run<'w> {
@@ -109,17 +115,19 @@ impl<'w> Run<'w> {
             _ => panic!("a run has the policies of its protocol"),
         };
         server.measure_accuracies(world, wanted);
-        Self { engine, server, protocol }
+        Self { engine, server, protocol, desk: None }
     }
 
     /// Plays one round: until the global model has changed, or would have. Where the budget does not pay for a round,
     /// none is played, and [`Run::is_spent`] says so.
     ///
     /// # Errors
-    /// If the policy's choice breaks the rules, a law gives an impossible duration, no client can ever be chosen again,
+    /// If the policy's choice breaks the rules, code from outside fails, the run is stopped, a law gives an impossible duration, no client can ever be chosen again,
     /// or records cannot be kept.
     pub fn step(&mut self) -> Result<(), RunError> {
-        let Self { engine, server, protocol } = self;
+        let Self { engine, server, protocol, desk: _ } = self;
+        // Of the measurements before the first round.
+        server.learning.as_ref().map_or(Ok(()), |learning| learning.check_work(server.round()))?;
         match protocol {
             Protocol::Rounds(rounds) => rounds.step(engine, server),
             Protocol::Buffered(buffered) => buffered.step(engine, server),

@@ -25,7 +25,7 @@ pub(crate) use fedgenie_learning::task::check_parameters;
 pub use fedgenie_learning::task::{
     Appendix, Ask, Context, Controls, DealtData, Description, Job, JobKey, Labelled, Losses, ModelState, Need, On,
     PartialTransfer, PrivateState, PrivateTable, PrivateView, ProbeKind, Probes, Recommendation, Script, Task,
-    TaskError, Worker,
+    TaskError, Together, Worker,
 };
 
 use crate::clusters::ClusterModel;

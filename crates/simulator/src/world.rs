@@ -20,6 +20,8 @@ use crate::population::{Population, PopulationConfig, Work, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
 use crate::task::{DataCache, Drift, Outline, Planned, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::law::AnyLaw;
@@ -28,7 +30,7 @@ use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan};
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig};
+use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig, FoldRule};
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::LocalTraining;
@@ -62,6 +64,8 @@ pub struct WorldPlan {
     pub aggregation: AggregationConfig,
     /// The entries of the algorithm.
     pub algorithm: AlgorithmsConfig,
+    /// The server's step of a program, in the place of combination and `aggregation.server`.
+    pub outside: Option<Arc<dyn FoldRule>>,
     /// The reward, where the scenario has a `[regret]` section.
     pub reward: Option<Reward>,
     /// The regret meters.
@@ -412,7 +416,7 @@ impl WorldPlan {
 impl World {
     /// The common context of all jobs.
     pub const fn context(&self) -> Context<'_> {
-        Context { settings: &self.training.local, streams: &self.streams, loss_rms: false }
+        Context { settings: &self.training.local, streams: &self.streams, loss_rms: false, halt: &NEVER }
     }
 
     /// Number of cluster models.
@@ -458,12 +462,15 @@ impl World {
     }
 
     /// The measures, on test data, of the model that every run starts from.
-    pub fn initial_measures(&self) -> Vec<f64> {
+    ///
+    /// # Errors
+    /// If the task fails.
+    pub fn initial_measures(&self) -> Result<Vec<f64>, Failure> {
         let mut values = vec![f64::NAN; self.measures.of_data.len()];
         if let Some(task) = self.task.as_deref() {
-            initially(task, &self.streams, self.servers(), |state| task.measure(On::Test, state, false, &mut values));
+            initially(task, &self.streams, self.servers(), |state| task.measure(On::Test, state, false, &mut values))?;
         }
-        values
+        Ok(values)
     }
 
     /// Sentences on latencies with an infinite mean or variance; empty if no round waits for them for ever.

@@ -73,26 +73,30 @@ impl Asked {
         let [mut policy, mut solver] =
             [Purpose::Policy, Purpose::Solver].map(|purpose| Streams::new(1).stream(purpose, 0, self.turn));
         let mut selection = Selection::default();
-        self.policy.select(&ask, &view, &mut PolicyRng { policy: &mut policy, solver: &mut solver }, &mut selection);
+        self.policy
+            .select(&ask, &view, &mut PolicyRng { policy: &mut policy, solver: &mut solver }, &mut selection)
+            .unwrap();
         for &client in &selection {
             self.counts[client.index()] += 1;
             if late.contains(&client.0) {
                 continue;
             }
-            self.policy.observe(&Feedback::Trained(TrainingReport {
-                client,
-                turn,
-                round,
-                staleness: 0,
-                latency: Span(1),
-                examples: 1,
-                loss: 1.0,
-                loss_rms: None,
-                quality: None,
-                deviation: None,
-                update: None,
-                change: Some(&CHANGES[client.index()]),
-            }));
+            self.policy
+                .observe(&Feedback::Trained(TrainingReport {
+                    client,
+                    turn,
+                    round,
+                    staleness: 0,
+                    latency: Span(1),
+                    examples: 1,
+                    loss: 1.0,
+                    loss_rms: None,
+                    quality: None,
+                    deviation: None,
+                    update: None,
+                    change: Some(&CHANGES[client.index()]),
+                }))
+                .unwrap();
         }
         selection.iter().map(|client| client.0).collect()
     }

@@ -5,7 +5,9 @@ use crate::support::{Nobody, Workplace};
 use fedgenie::clusters::{AssignmentRequest, ClusterPolicy, EdgeFeedback};
 use fedgenie::config::Complaint;
 use fedgenie::experiment::verify::verify_with;
-use fedgenie::experiment::{Earlier, Outputs, ResultFolder, RunOptions, Shard, Threads, execute};
+use fedgenie::experiment::{Earlier, Outputs, ResultFolder, Shard, Threads, execute};
+use fedgenie::failure::Failure;
+use fedgenie::halt::Effort;
 use fedgenie::id::{ClientId, EdgeId};
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
@@ -49,14 +51,15 @@ impl Task for TwoBlocks {
         100.0
     }
 
-    fn train(&self, job: &Job<'_>, _: &Context<'_>, _: &mut Worker, update: &mut Update) {
+    fn train(&self, job: &Job<'_>, _: &Context<'_>, _: &mut Worker, update: &mut Update) -> Result<(), Failure> {
         update.clear();
         let error = f64::from(job.start[0]) + f64::from(job.start[1]) - wanted(job.client);
         update.parameters.extend(job.start.iter().map(|&number| (f64::from(number) - 0.25 * error) as f32));
         (update.first_loss, update.steps) = (error * error, 1);
+        Ok(())
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: Effort<'_>) -> Result<(), Failure> {
         for ask in asks {
             let clients = match ask.on {
                 On::Client(client) => vec![client],
@@ -69,6 +72,7 @@ impl Task for TwoBlocks {
             ask.values[0] = squares.sum::<f64>() / clients.len() as f64;
             ask.weight = clients.len() as f64;
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -185,18 +189,25 @@ struct Next {
 }
 
 impl ClusterPolicy for Next {
-    fn assign(&mut self, ask: &AssignmentRequest<'_>, _: &mut StreamRng, assignment: &mut [u32]) {
+    fn assign(
+        &mut self,
+        ask: &AssignmentRequest<'_>,
+        _: &mut StreamRng,
+        assignment: &mut [u32],
+    ) -> Result<(), Failure> {
         let losses = (0..3).map(|edge| (ask.loss)(EdgeId(edge), 0)).filter(|loss| loss.is_finite()).count();
         self.told.lock().unwrap().push(format!("asked {} {losses}", ask.round.0));
         assignment.iter_mut().for_each(|cluster| *cluster = (*cluster + 1) % ask.clusters);
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &EdgeFeedback<'_>) {
+    fn observe(&mut self, feedback: &EdgeFeedback<'_>) -> Result<(), Failure> {
         let words = match feedback {
             EdgeFeedback::Edge(report) => format!("edge {}", report.edge.0),
             EdgeFeedback::Round(report) => format!("round {}", report.round.0),
         };
         self.told.lock().unwrap().push(words);
+        Ok(())
     }
 }
 

@@ -13,6 +13,8 @@ mod work;
 use crate::support::{SCENARIO, SETTINGS};
 use fedgenie::config::Complaint;
 use fedgenie::experiment::Experiment;
+use fedgenie::failure::Failure;
+use fedgenie::halt::Effort;
 use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
@@ -81,19 +83,21 @@ impl Task for Steps {
         1.0
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) -> Result<(), Failure> {
         update.clear();
         let epochs = context.settings.epochs().unwrap();
         update.parameters.push(job.start[0] + ((job.client.0 + 1) * epochs) as f32);
         update.first_loss = 1.0;
+        Ok(())
     }
 
     /// The distance to 10.
-    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: Effort<'_>) -> Result<(), Failure> {
         for ask in asks {
             ask.values[0] = f64::from((ask.state.model[0] - 10.0).abs());
             ask.weight = 1.0;
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -162,7 +166,7 @@ impl Policy for Told {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let turn = (ask.turn.0 as usize - 1).min(self.decisions.len() - 1);
         let decided = &self.decisions[turn];
         for (place, &client) in decided.iter().enumerate().filter(|(_, client)| ask.available.scope().contains(client))
@@ -172,6 +176,7 @@ impl Policy for Told {
             selection.work.extend(decided.work.get(place));
         }
         selection.deadline = decided.deadline;
+        Ok(())
     }
 }
 
@@ -247,7 +252,7 @@ pub fn play_in(world: &World, source: &PolicySource, rounds: u32) -> Result<Cour
             run.load(bytes).unwrap();
         }
         run.step()?;
-        saved = Some(run.save());
+        saved = Some(run.save().unwrap());
     }
     // The whole run passes the checks at its end.
     let mut whole = Course::default();

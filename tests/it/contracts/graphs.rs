@@ -2,6 +2,8 @@
 
 use super::{PROTOCOLS, experiment, run};
 use fedgenie::config::Complaint;
+use fedgenie::failure::Failure;
+use fedgenie::halt::Effort;
 use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Update};
 use fedgenie::math::float::{ln, sqrt};
@@ -56,7 +58,7 @@ impl Task for Graphs {
         100.0
     }
 
-    fn train(&self, job: &Job<'_>, _: &Context<'_>, _: &mut Worker, update: &mut Update) {
+    fn train(&self, job: &Job<'_>, _: &Context<'_>, _: &mut Worker, update: &mut Update) -> Result<(), Failure> {
         update.clear();
         let clients = [job.client];
         let count = nodes(job.client).count() as f64;
@@ -67,9 +69,10 @@ impl Task for Graphs {
         }
         update.parameters.extend(job.start.iter().zip(slope).map(|(&weight, slope)| weight - 0.5 * slope as f32));
         (update.first_loss, update.steps) = (loss, 1);
+        Ok(())
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: Effort<'_>) -> Result<(), Failure> {
         for ask in asks {
             let clients = match ask.on {
                 On::Client(client) => vec![client],
@@ -80,6 +83,7 @@ impl Task for Graphs {
             let squares = errors(ask.state.model, &clients).map(|(_, error)| error * error);
             ask.values[0] = sqrt(squares.sum::<f64>() / ask.weight);
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -144,22 +148,24 @@ impl Policy for HowMany {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let turn = f64::from(ask.turn.0);
         self.chosen = (0..ask.cohort).min_by(self.sizes.best(turn)).unwrap();
         let by_index = self.clients.best(turn);
         selection.extend(ask.available.list());
         selection.sort_by(|one, other| by_index(&one.index(), &other.index()));
         selection.truncate(self.chosen + 1);
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
-        let Feedback::Round(round) = feedback else { return };
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
+        let Feedback::Round(round) = feedback else { return Ok(()) };
         // An edge server's policy is told no metric.
         let rmse = round.metrics.iter().find(|(id, _)| id.is_called("test_rmse")).map_or(1.0, |(_, value)| *value);
         assert!(round.down_bytes > 0);
         self.sizes.add(self.chosen, 1.0 - rmse - (round.down_bytes + round.up_bytes) as f64 / 1_000.0);
         round.selected.iter().for_each(|client| self.clients.add(client.index(), 1.0 - rmse));
+        Ok(())
     }
 }
 

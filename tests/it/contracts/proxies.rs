@@ -3,6 +3,8 @@
 
 use super::{PROTOCOLS, experiment, run};
 use fedgenie::config::Complaint;
+use fedgenie::failure::Failure;
+use fedgenie::halt::Effort;
 use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Parcel, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
@@ -52,7 +54,7 @@ impl Task for Rows {
         100.0
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) -> Result<(), Failure> {
         let task: &dyn Task = self;
         update.clear();
         update.private = task.private_of(job.client, job.private, context.streams);
@@ -65,9 +67,10 @@ impl Task for Rows {
             update.parameters.extend(item.iter().zip(&update.private).map(|(item, user)| item - 0.2 * wrong * user));
             update.private.iter_mut().zip(item).for_each(|(user, item)| *user -= 0.2 * wrong * item);
         }
+        Ok(())
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: Effort<'_>) -> Result<(), Failure> {
         for Ask { on, state, values, weight } in asks {
             let clients = match *on {
                 On::Client(client) => vec![client],
@@ -83,6 +86,7 @@ impl Task for Rows {
                 _ => clients.iter().map(|&client| self.loss(client, state)).sum::<f64>() / *weight,
             };
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -138,10 +142,18 @@ impl Probes for Rows {
         &[ProbeKind { name: "row", numbers: 2, passes: 0.5, needs_model: true }]
     }
 
-    fn answer(&self, _: &ProbeKind, job: JobKey, _: &Context<'_>, state: &ModelState<'_>, answer: &mut Vec<f64>) {
+    fn answer(
+        &self,
+        _: &ProbeKind,
+        job: JobKey,
+        _: &Context<'_>,
+        state: &ModelState<'_>,
+        answer: &mut Vec<f64>,
+    ) -> Result<(), Failure> {
         let task: &dyn Task = self;
         let row = task.private_of(job.client, state.private.get(job.client), &Streams::new(0));
         answer.extend(row.iter().map(|&number| f64::from(number)));
+        Ok(())
     }
 }
 
@@ -186,9 +198,9 @@ impl Policy for Actor {
         &["row"]
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
+    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Result<Probe, Failure> {
         self.asked = ask.available.list().to_vec();
-        Probe::Answers { clients: self.asked.clone(), kind: "row" }
+        Ok(Probe::Answers { clients: self.asked.clone(), kind: "row" })
     }
 
     fn select(
@@ -197,7 +209,7 @@ impl Policy for Actor {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         assert_eq!(view.answers.len(), 2 * self.asked.len());
         let score = |index: usize| match self.asked.binary_search(&available[index]).ok() {
@@ -208,14 +220,16 @@ impl Policy for Actor {
             (0..available.len()).map(|index| (score(index) + 0.1 * rng.policy.uniform(), available[index])).collect();
         scored.sort_by(|one, other| other.0.total_cmp(&one.0));
         selection.extend(scored.iter().take(ask.cohort).map(|&(_, client)| client));
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Trained(report) = feedback {
             self.losses[report.client.index()] = report.loss;
             self.weights[0] += 0.1 * report.loss;
             self.weights[1] -= 0.1 * report.loss;
         }
+        Ok(())
     }
 }
 

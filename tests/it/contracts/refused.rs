@@ -2,6 +2,7 @@
 
 use super::{PROTOCOLS, experiment, run};
 use fedgenie::experiment::Threads;
+use fedgenie::failure::Failure;
 use fedgenie::policy::{DeviationFrom, Policy, PolicyRng, Selection, SelectionRequest, ServerView, Wants};
 use fedgenie::state::Stateful;
 
@@ -35,8 +36,9 @@ impl Policy for Wanting {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         selection.extend(ask.available.list().iter().take(ask.cohort));
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Statistics of updates with quality and deviation, for a policy that wants them all.
 
 use super::{PROTOCOLS, experiment, run};
+use fedgenie::failure::Failure;
 use fedgenie::id::Turn;
 use fedgenie::policy::{DeviationFrom, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView, Wants};
 use fedgenie::state::Stateful;
@@ -48,15 +49,16 @@ impl Policy for Curious {
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         selection.extend(ask.available.list());
         rng.policy.shuffle(selection);
         selection.sort_by(|one, other| self.worth[other.index()].total_cmp(&self.worth[one.index()]));
         selection.truncate(ask.cohort);
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
-        let Feedback::Trained(report) = feedback else { return };
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
+        let Feedback::Trained(report) = feedback else { return Ok(()) };
         let told = Told {
             run: self.run,
             turn: report.turn,
@@ -69,6 +71,7 @@ impl Policy for Curious {
         };
         self.worth[report.client.index()] = told.quality + 0.01 * told.loss_rms - told.deviation;
         self.told.lock().unwrap().push(told);
+        Ok(())
     }
 }
 

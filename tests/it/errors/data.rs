@@ -1,13 +1,19 @@
 //! Files of data, weights and models: nothing is made or changed, and nothing of them is kept.
 
 use super::{Case, PLAIN, Provoked, TRAINING, contents, refused_task, told};
-use crate::support::{Workplace, changed};
+use crate::support::{SCENARIO, Workplace, changed};
+use fedgenie::config::Complaint;
 use fedgenie::data::{DataError, Dataset, Targets};
+use fedgenie::experiment::Experiment;
+use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::ModelError;
 use fedgenie::model::weights::WeightsError;
 use fedgenie::rng::Streams;
-use fedgenie::task::TaskError;
+use fedgenie::scenario::tree;
+use fedgenie::task::{About, DataCache, Material, TaskError, TaskSettings};
+use fedgenie::world::WorldError;
 use ndarray::Array2;
+use std::path::Path;
 
 fn softmax(data: &str) -> String {
     format!("{PLAIN}[task.softmax-regression]\ndata = {data}\n{TRAINING}")
@@ -130,6 +136,39 @@ fn one_row() -> DataError {
     error
 }
 
+/// A task from outside whose data are not there.
+#[derive(Debug)]
+struct Missing;
+
+impl TaskSettings for Missing {
+    fn about(&self) -> About {
+        About::training("missing")
+    }
+
+    fn measures(&self) -> Measures {
+        Measures { of_data: vec![Measure::loss("loss")], ..Measures::default() }
+    }
+
+    fn check(&self) -> Result<(), Complaint> {
+        Ok(())
+    }
+
+    fn material(&self, _: &Streams, _: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
+        let error = std::io::Error::from(std::io::ErrorKind::NotFound);
+        Err(TaskError::Outside(error.into()))
+    }
+}
+
+fn missing() -> TaskError {
+    let root = tree::parse(Path::new(SCENARIO), &format!("{PLAIN}{TRAINING}")).unwrap();
+    let mut experiment = Experiment::from_tree(&root, Path::new("."), None).unwrap();
+    experiment.set_task(Missing).unwrap();
+    match experiment.first().plan.build(1, &DataCache::default()).unwrap_err() {
+        WorldError::Task(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
 pub const CASES: &[Case] = &[
     ("DataError::Missing", || {
         let files: Vec<(&str, Vec<u8>)> =
@@ -212,6 +251,14 @@ pub const CASES: &[Case] = &[
     ("TaskError::Setting", || {
         let scenario = format!("{PLAIN}[task.scripted]\nmetric = \"test_score\"\nvalues = [1.0]\neffects = [1.0]\n");
         told(refused_task(&scenario, &[]))
+    }),
+    ("TaskError::Outside", || told(missing())),
+    ("SyntaxError", || {
+        let error = tree::parse(Path::new("scenario.toml"), "name = \"a\"\nseeds = = 2\n").unwrap_err();
+        let place = Workplace::with("name = \"a\"\nseeds = = 2\n");
+        let answer = place.fedgenie(&["run", SCENARIO, "--out", "out"]);
+        assert_eq!((answer.code, answer.stderr), (2, format!("fedgenie: error: {error}\n")));
+        told(error)
     }),
     ("TaskError::Partition", || told(refused_task(&changed(&softmax(DRAWN), "clients = 5", "clients = 13"), &[]))),
 ];

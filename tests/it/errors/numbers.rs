@@ -47,7 +47,7 @@ fn too_many_points() -> ExpectedMinimumError {
 fn state(bytes: &[u8]) -> StateError {
     let error = State::load(&mut vec![0_u32; 3], bytes).unwrap_err();
     let mut fresh: Vec<u32> = Vec::new();
-    State::load(&mut fresh, &State::save(&mut vec![7_u32, 8])).unwrap();
+    State::load(&mut fresh, &State::save(&mut vec![7_u32, 8]).unwrap()).unwrap();
     assert_eq!(fresh, [7, 8]);
     error
 }
@@ -112,6 +112,15 @@ pub const CASES: &[Case] = &[
         told(Annealing::build(Config { search, steps: 1, delta_max: f64::NAN, trace: false }).unwrap_err())
     }),
     ("StateError::Damaged", || told(state(&[9, 0]))),
+    ("StateError::Failed", || {
+        let mut bytes = Vec::new();
+        let mut state = State::Saving(&mut bytes);
+        state.fail("the disk is full");
+        state.field(&mut 7_u32);
+        let error = state.saved().unwrap_err();
+        assert!(bytes.is_empty(), "nothing is saved after it");
+        told(error)
+    }),
     ("StateError::TooLong", || told(state(&[0; 11]))),
     ("Unaffordable", || {
         // The first of it is still counted as before.

@@ -4,6 +4,8 @@ use super::{Case, PLAIN, Provoked, TRAINING, told};
 use crate::support::{SCENARIO, SETTINGS, Script, Seen, Workplace, changed, play, world};
 use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, Overrides, Threads};
+use fedgenie::failure::Failure;
+use fedgenie::halt::Halt;
 use fedgenie::policy::{Policies, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use fedgenie::record::Record;
 use fedgenie::recorder::{RoundMark, RoundSummary, Sink};
@@ -13,6 +15,7 @@ use fedgenie::state::Stateful;
 use fedgenie::task::DataCache;
 use fedgenie::time::Span;
 use std::io;
+use std::time::Duration;
 
 /// The only run of a scenario ends early, after as many rounds as it does in the library.
 fn failed(scenario: &str, files: &[(&str, &str)]) -> RunError {
@@ -68,8 +71,8 @@ impl Policy for Waiting {
         true
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
-        Probe::Context(Span(if ask.turn.0 == 1 { 1 } else { u64::MAX }))
+    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Result<Probe, Failure> {
+        Ok(Probe::Context(Span(if ask.turn.0 == 1 { 1 } else { u64::MAX })))
     }
 
     fn select(
@@ -78,8 +81,26 @@ impl Policy for Waiting {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         selection.extend(ask.available.list().iter().take(1));
+        Ok(())
+    }
+}
+
+/// Fails in its second selection.
+#[derive(Stateful)]
+struct Failing;
+
+impl Policy for Failing {
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &mut PolicyRng<'_>,
+        selection: &mut Selection,
+    ) -> Result<(), Failure> {
+        selection.extend(ask.available.list().iter().take(1));
+        if ask.turn.0 == 2 { Err(io::Error::from(io::ErrorKind::StorageFull).into()) } else { Ok(()) }
     }
 }
 
@@ -124,7 +145,7 @@ fn violated() -> RunError {
     };
     let mut run = start();
     (0..2).for_each(|_| run.step().unwrap());
-    let good = run.save();
+    let good = run.save().unwrap();
     let mut found = None;
     for place in (0..good.len()).rev() {
         let mut bytes = good.clone();
@@ -155,6 +176,19 @@ fn diverged(lr: &str, aggregation: &str) -> Provoked {
 
 pub const CASES: &[Case] = &[
     ("RunError::BadSelection", || told(second_round(Box::new(Script::new(&[&[0, 1], &[1, 1]]))))),
+    ("RunError::Outside", || told(second_round(Box::new(Failing)))),
+    ("RunError::Halted", || {
+        let (world, mut seen, halt) = (world(PLAIN, 1), Seen::default(), Halt::new());
+        let policies = Policies::from(Box::new(Script::new(&[&[0, 1]])) as Box<dyn Policy>);
+        let mut run = Run::new(&world, "double", policies, SETTINGS, &mut seen);
+        run.set_halt(halt.clone());
+        run.step().unwrap();
+        halt.ask(Duration::ZERO);
+        let error = run.step().unwrap_err();
+        drop(run);
+        assert_eq!(seen.rounds.len(), 1);
+        told(error)
+    }),
     ("RunError::Latency", || told(failed(&compute("{ pareto = { minimum = \"1 s\", shape = 0.05 } }"), &[]))),
     ("LatencyError", || match failed(&compute("{ pareto = { minimum = \"1 s\", shape = 0.05 } }"), &[]) {
         RunError::Latency(error) => told(error),

@@ -3,6 +3,8 @@
 //! An update adds 1 to the item `k mod 6` of client `k`, which keeps the number of its updates to itself.
 
 use fedgenie::config::Complaint;
+use fedgenie::failure::Failure;
+use fedgenie::halt::Effort;
 use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Parcel, Scope, Segment, Update};
 use fedgenie::metric::{Measure, Measures};
@@ -67,7 +69,7 @@ impl Task for Items {
         100.0
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) -> Result<(), Failure> {
         let task: &dyn Task = self;
         update.clear();
         update.private = task.private_of(job.client, job.private, context.streams);
@@ -77,9 +79,10 @@ impl Task for Items {
         update.first_loss = f64::from(job.client.0 + 1) / f64::from(1.0 + update.private[0]);
         update.loss_rms = context.loss_rms.then_some(update.first_loss);
         update.private[0] += 1.0;
+        Ok(())
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: Effort<'_>) -> Result<(), Failure> {
         for Ask { on, state, values, weight } in asks {
             if let On::Model = on {
                 let ages = state.moved.iter().map(|&moved| f64::from(state.round.since(moved)));
@@ -91,6 +94,7 @@ impl Task for Items {
                 *weight = 12.0;
             }
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -127,8 +131,8 @@ impl PrivateState for Items {
 }
 
 impl Losses for Items {
-    fn client_loss(&self, client: ClientId, _: &ModelState<'_>) -> f64 {
-        f64::from(client.0)
+    fn client_loss(&self, client: ClientId, _: &ModelState<'_>) -> Result<f64, Failure> {
+        Ok(f64::from(client.0))
     }
 }
 
@@ -144,7 +148,7 @@ impl Probes for Items {
         context: &Context<'_>,
         state: &ModelState<'_>,
         answer: &mut Vec<f64>,
-    ) {
+    ) -> Result<(), Failure> {
         let (task, client): (&dyn Task, _) = (self, job.client.0);
         let updates = task.private_of(job.client, state.private.get(job.client), context.streams)[0];
         let predicted = predicted(client, updates as u32, sum(state.model)) + 0.001 * f64::from(job.number.0);
@@ -159,6 +163,7 @@ impl Probes for Items {
             "influence" => answer.push(-f64::from(client.abs_diff(5)) - 3.0 * f64::from(updates)),
             _ => answer.extend([100.0 * f64::from(client % 3), f64::from(updates)]),
         }
+        Ok(())
     }
 
     fn bytes(&self, kind: &ProbeKind, _: JobKey, _: &Context<'_>) -> Option<u64> {

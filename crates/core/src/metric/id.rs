@@ -161,7 +161,7 @@ mod tests {
             assert!(id.is_called(name) && !id.is_called(&name[1..]) && !id.is_called(&format!("{name}_")));
             assert!(cases.iter().all(|(other, _)| *other == id || !other.is_called(name)));
             let (mut id, mut other) = (id, MetricId::default());
-            State::load(&mut other, &State::save(&mut id)).unwrap();
+            State::load(&mut other, &State::save(&mut id).unwrap()).unwrap();
             assert_eq!(other, id);
         }
         assert_eq!(MetricId::new(Place::Test, "hr_20").words(), "test hr 20");

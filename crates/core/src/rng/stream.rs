@@ -146,7 +146,7 @@ pub mod tests {
         for drawn in [0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 1000] {
             let mut rng = library(&[9; 32], 77);
             (0..drawn).for_each(|_| _ = rng.bits());
-            let bytes = State::save(&mut rng);
+            let bytes = State::save(&mut rng).unwrap();
             assert_eq!(rng.drawn(), drawn);
             assert_eq!(bytes, u64::to_le_bytes(drawn), "the number of draws is the whole state");
             let mut loaded = library(&[9; 32], 77);

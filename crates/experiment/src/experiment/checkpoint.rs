@@ -7,17 +7,22 @@
 //! is BLAKE3 of the resolved scenario and of the data that it reads; a checkpoint of another experiment, run or build
 //! of the program is not read.
 //!
+//! A run that is cancelled in the middle of a round goes on from the last file, which is that of the round before where
+//! rounds are long: see [`Interval::WallTime`].
+//!
 //! # Cost
 //! Wall time decides when a file is written, never its contents or later rounds.
 
 use super::build_id::{build, of_another};
 use super::clock::now;
+use super::execution::GRACE;
 use super::files::write_file;
 use super::{RunId, below};
 use crate::error::Error;
 use fedgenie_core::id::Round;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::{State, StateError, Stateful};
 use fedgenie_core::units::{self, Seconds};
+use fedgenie_simulator::run::RunError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -33,7 +38,8 @@ const DIGEST_BYTES: usize = 32;
 /// How often a run is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
-    /// After the first round that ends so much wall time after the last checkpoint.
+    /// After the first round that ends so much wall time after the last checkpoint; and after a round so long that the
+    /// next one may be cut when runs are cancelled, if that costs at most a twentieth of its time.
     WallTime(Duration),
     /// Every so many rounds.
     Rounds(u32),
@@ -106,6 +112,10 @@ pub(super) struct Checkpoints {
     /// The file that comes next.
     next: usize,
     last: Instant,
+    /// When the round under way began.
+    began: Instant,
+    /// How long the last file took to write.
+    cost: Duration,
 }
 
 impl Checkpoints {
@@ -113,7 +123,7 @@ impl Checkpoints {
     pub fn new(folder: &Path, experiment: &str, run: &RunId, interval: Interval) -> Self {
         let build = build().to_owned();
         let head = Head { build, experiment: experiment.to_owned(), run: run.name.clone() };
-        Self { folder: folder.to_owned(), head, interval, next: 0, last: now() }
+        Self { folder: folder.to_owned(), head, interval, next: 0, last: now(), began: now(), cost: Duration::ZERO }
     }
 
     /// The existing checkpoints, the latest first; the reason for each unusable one.
@@ -162,36 +172,46 @@ impl Checkpoints {
         self.next = 1 - from.place;
     }
 
-    /// Whether the run is to be saved after this round.
-    pub fn are_due(&self, round: Round, is_cancelled: bool) -> bool {
+    /// Whether the run is to be saved after this round, which ends now.
+    pub fn are_due(&mut self, round: Round, is_cancelled: bool) -> bool {
+        let took = std::mem::replace(&mut self.began, now()).elapsed();
         match self.interval {
             Interval::Off => false,
             _ if is_cancelled => true,
             Interval::Rounds(rounds) => round.0.is_multiple_of(rounds),
-            Interval::WallTime(time) => self.last.elapsed() >= time,
+            Interval::WallTime(time) => self.last.elapsed() >= time || self.is_long(took),
         }
+    }
+
+    /// Whether rounds that take so long would be cut when runs are cancelled, and cost much more than a file.
+    fn is_long(&self, took: Duration) -> bool {
+        took >= GRACE / 2 && took >= 20 * self.cost
     }
 
     /// Writes one.
     ///
     /// # Errors
-    /// If it cannot be written; the previous one is whole.
+    /// If it cannot be written, or a component cannot be saved; the previous one is whole.
     pub fn write(
         &mut self,
         mut round: Round,
         save: impl FnOnce(&mut State<'_>) -> io::Result<()>,
     ) -> Result<(), Error> {
-        let path = self.folder.join(FILES[self.next]);
+        let (path, start) = (self.folder.join(FILES[self.next]), now());
         let mut bytes = MAGIC.to_vec();
         let mut state = State::Saving(&mut bytes);
         state.field(&mut self.head);
         state.field(&mut round);
         save(&mut state).map_err(|source| Error::Write { path: path.clone(), source })?;
+        if let Err(StateError::Failed(failure)) = state.saved() {
+            return Err(Error::Run { run: self.head.run.clone(), source: RunError::of_state(failure) });
+        }
         let digest = blake3::hash(&bytes);
         bytes.extend_from_slice(digest.as_bytes());
         write_file(&path, &bytes)?;
         self.next = 1 - self.next;
-        self.last = now();
+        (self.last, self.began) = (now(), now());
+        self.cost = start.elapsed();
         Ok(())
     }
 }
@@ -240,6 +260,19 @@ mod tests {
 
     fn rounds(checkpoints: &Checkpoints) -> Vec<Result<u32, String>> {
         checkpoints.read().into_iter().map(|found| found.map(|saved| saved.round.0)).collect()
+    }
+
+    /// The next round may be cut, unless a file costs too much; a round of half the time ends before runs stop.
+    #[test]
+    fn runs_with_long_rounds_are_saved_after_each() {
+        let place = tempfile::tempdir().unwrap();
+        let mut one = checkpoints(place.path());
+        let long = GRACE / 2;
+        assert!(one.is_long(long) && !one.is_long(long - Duration::from_nanos(1)));
+        one.cost = long / 20;
+        assert!(one.is_long(long) && !one.is_long(long - Duration::from_nanos(1)));
+        one.cost = long;
+        assert!(!one.is_long(19 * long) && one.is_long(20 * long));
     }
 
     #[test]

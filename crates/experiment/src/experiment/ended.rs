@@ -98,7 +98,7 @@ mod tests {
         evaluated.observe(&[], 15);
         evaluated.observe(&[(down, f64::NAN), (up, 4.0)], 20);
         evaluated.observe(&[(down, 5.0), (up, 2.0)], 21);
-        let saved = State::save(&mut evaluated);
+        let saved = State::save(&mut evaluated).unwrap();
         let mut evaluated = Evaluated::new(&metrics, &[9, 20, 30]);
         State::load(&mut evaluated, &saved).unwrap();
         let (best, at_bytes) = evaluated.into_parts();

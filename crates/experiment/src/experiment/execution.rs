@@ -2,6 +2,7 @@
 
 use super::{Experiment, ResultFolder, RunId, RunSummary};
 use crate::error::Error;
+use fedgenie_core::halt::Halt;
 use fedgenie_core::id::Round;
 use fedgenie_core::limits;
 use fedgenie_simulator::recorder::{NoSink, RunFileOptions};
@@ -15,6 +16,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a round may go on after runs were cancelled.
+pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// What a program does around the life of a thread: it calls its argument once, which is all that the thread does. A
 /// program that must enter another system before it is called from a thread, such as an interpreter, enters it once.
@@ -26,7 +31,7 @@ pub struct Threads {
     around: Around,
     count: usize,
     active: AtomicUsize,
-    cancelled: AtomicBool,
+    halt: Halt,
 }
 
 impl Threads {
@@ -56,7 +61,7 @@ impl Threads {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(count).spawn_handler(spawn).build();
         let pool = pool.map_err(|error| Error::Threads(error.to_string()))?;
         let count = pool.current_num_threads();
-        Ok(Self { count, pool, around, active: AtomicUsize::new(0), cancelled: false.into() })
+        Ok(Self { count, pool, around, active: AtomicUsize::new(0), halt: Halt::new() })
     }
 
     /// How many there are.
@@ -64,15 +69,21 @@ impl Threads {
         self.count
     }
 
-    /// Stops running runs at the end of their round, with [`Error::Cancelled`], and starts no other, for good. Runs
-    /// with a folder are saved there.
+    /// Stops runs within a second, with [`Error::Cancelled`], and starts no other, for good. A round that ends within
+    /// half of it is played to its end, and the run is saved then, if it has a folder. A longer one is left in the
+    /// middle: the run goes on from its last checkpoint.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.halt.ask(GRACE);
+    }
+
+    /// The flag that stops runs.
+    pub(super) fn halt(&self) -> Halt {
+        self.halt.clone()
     }
 
     /// Whether runs are to stop.
     pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+        self.halt.is_asked()
     }
 
     /// Plays a round, with the clients spread over all threads if some are idle.

@@ -8,6 +8,7 @@ use super::artefacts::{Marker, read_manifest, shell_quoted};
 use crate::error::Error;
 use crate::scenario::{Details, Kinds};
 use fedgenie_core::config::Complaint;
+use fedgenie_learning::algorithm::{FoldRule, ServerConfig};
 use fedgenie_simulator::clusters::{ClusterContext, ClusterFactory, ClusterPolicy};
 use fedgenie_simulator::policy::{BuildContext, Policy};
 use fedgenie_simulator::task::TaskSettings;
@@ -176,6 +177,28 @@ impl Experiment {
     /// Reads the scenario again, with other kinds.
     fn read_again(&mut self, kinds: Kinds) -> Result<(), Error> {
         *self = Self::from_tree_with(self.root.clone(), self.reach.clone(), kinds)?;
+        Ok(())
+    }
+
+    /// Lets a step of the program fold updates into the model, at every point and for every arm, in the place of
+    /// combination and `[aggregation] server`.
+    ///
+    /// # Errors
+    /// If the scenario has a server of its own, or cluster models.
+    pub fn set_algorithm(&mut self, rule: impl FoldRule + 'static) -> Result<(), Error> {
+        let rule: Arc<dyn FoldRule> = Arc::new(rule);
+        for (_, scenario) in &mut self.points {
+            let plans = scenario.variants.iter_mut().map(|part| &mut part.plan).chain([&mut scenario.plan]);
+            for plan in plans {
+                if plan.aggregation.server != ServerConfig::default() {
+                    let message = "the scenario has [aggregation] server, and the program's algorithm makes that step; \
+                                   take it out";
+                    return Err(Error::Usage(message.to_owned()));
+                }
+                plan.outside = Some(rule.clone());
+            }
+        }
+        self.resolved.push_str("\n# The algorithm is set by a program.\n");
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use fedgenie_core::id::Round;
 use fedgenie_core::limits;
 use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::oracle::regret::Meter;
-use fedgenie_core::state::{State, Stateful};
+use fedgenie_core::state::{State, StateError, Stateful};
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::metrics::{Bins, Metered};
 use fedgenie_simulator::policy::{PolicyConfig, PolicySource};
@@ -131,6 +131,10 @@ impl Experiment {
         // Where every round is evaluated, no round lies between two evaluations.
         let refine = Refine::new(sections.evaluate.refine && sections.evaluate.every != Some(1));
         let mut course = Course { curve, watch, last, refine, standstill: 0, before: VirtualTime::START };
+        let failed = |source: RunError| match source {
+            RunError::Halted => Error::Cancelled,
+            source => Error::Run { run: id.name.clone(), source },
+        };
         let mut run = match from {
             None => Run::new(world, &arm.label, policies, settings.clone(), &mut metered),
             Some(state) => {
@@ -138,13 +142,15 @@ impl Experiment {
                 let mut run = Run::new(world, &arm.label, policies, settings.clone(), &mut metered);
                 state.field(&mut course);
                 state.field(&mut run);
-                if state.ended().is_err() {
-                    return Ok(None);
+                match std::mem::replace(state, State::Loading(None)).ended() {
+                    Ok(()) => {}
+                    Err(StateError::Failed(failure)) => return Err(failed(RunError::of_state(failure))),
+                    Err(StateError::Damaged | StateError::TooLong(_)) => return Ok(None),
                 }
                 run
             }
         };
-        let failed = |source: RunError| Error::Run { run: id.name.clone(), source };
+        run.set_halt(threads.halt());
         let ended = loop {
             let before = run.round();
             threads.step(&mut run).map_err(failed)?;
@@ -160,7 +166,9 @@ impl Experiment {
             let (settings, unheard) = (&settings, &mut NoSink);
             let again = move || {
                 let policies = world.policies(&arm.source()).expect("policies that were made before");
-                Run::new(world, &arm.label, policies, settings.clone(), unheard)
+                let mut run = Run::new(world, &arm.label, policies, settings.clone(), unheard);
+                run.set_halt(threads.halt());
+                run
             };
             refine.look(&mut run, watch, again, |again| threads.step(again)).map_err(failed)?;
             if let Some(ended) = ended {

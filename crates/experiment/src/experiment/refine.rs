@@ -13,6 +13,7 @@
 //! measured each, per target reached.
 
 use super::watch::Watch;
+use fedgenie_core::state::StateError;
 use fedgenie_core::state::Stateful;
 use fedgenie_simulator::run::{Run, RunError};
 
@@ -47,7 +48,10 @@ impl Refine {
         if !sought.is_empty() {
             let mut again = again();
             if !self.saved.is_empty() {
-                again.load(&self.saved).expect("a run loads what the same run has saved");
+                again.load(&self.saved).map_err(|error| match error {
+                    StateError::Failed(failure) => RunError::of_state(failure),
+                    other => panic!("a run loads what the same run has saved: {other}"),
+                })?;
             }
             while !sought.is_empty() && again.round().0 + 1 < run.round().0 {
                 step(&mut again)?;
@@ -55,7 +59,7 @@ impl Refine {
                 watch.refine(&mut sought, &metrics, &again);
             }
         }
-        self.saved = if watch.is_pending() { run.save() } else { Vec::new() };
+        self.saved = if watch.is_pending() { run.save()? } else { Vec::new() };
         Ok(())
     }
 }

@@ -79,6 +79,7 @@ impl Part {
             ties: sections.ties.ties(),
             aggregation: sections.aggregation.clone(),
             algorithm: sections.algorithm.clone(),
+            outside: None,
             reward: sections.regret.as_ref().and_then(RegretConfig::reward),
             meters: sections.regret.as_ref().map_or_else(Vec::new, |regret| regret.meters.clone()),
             hindsight: sections.regret.as_ref().and_then(RegretConfig::hindsight),
@@ -107,11 +108,14 @@ pub(super) fn explain(tree: &Node, sections: &Sections, error: WorldError) -> Sc
             let path = inherited_from(tree, &path).unwrap_or(path);
             ScenarioError::new(tree, path, message)
         }
+        WorldError::Task(TaskError::Outside(failure)) => {
+            ScenarioError::new(tree, "task".to_owned(), failure.to_string())
+        }
         WorldError::Task(error) => {
             let key = match &error {
                 TaskError::Data(DataError::Setting { key, .. }) => key,
                 TaskError::Setting(complaint) => &complaint.path,
-                TaskError::Data(_) | TaskError::Model(_) => "data",
+                TaskError::Data(_) | TaskError::Model(_) | TaskError::Outside(_) => "data",
                 TaskError::Network(_) => "model",
                 TaskError::Weights(_) => "start",
                 TaskError::Partition(_) => "partition",

@@ -58,7 +58,8 @@ pub enum Value {
 }
 
 /// A file that is not TOML or JSON, or a path that leads nowhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", text::escaped(&format!("{origin}: {message}")))]
 pub struct SyntaxError {
     /// Where it went wrong.
     pub origin: Origin,

@@ -44,10 +44,11 @@
 //! ```
 
 use super::fold::Fold;
-use super::{AggregationConfig, Aging, Combine, Contribution, RowDivisor, Weighting};
+use super::{AggregationConfig, Aging, Combine, Contribution, FoldRule, RowDivisor, Weighting};
 use crate::layout::Layout;
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::state::{Stateful, each_shared};
 use schemars::JsonSchema;
@@ -194,9 +195,12 @@ pub struct ServerOptimizer {
     /// `None` for the weighted mean.
     #[state(skip = "from the scenario")]
     combine: Option<Arc<dyn Combine>>,
+    /// A program's step, in the place of all that.
+    #[state(skip = "from a program")]
+    outside: Option<Arc<dyn FoldRule>>,
     #[state(skip = "from the task")]
     layout: Arc<Layout>,
-    /// `b` or `m`; empty for `average`. A clone shares it until one of both steps.
+    /// `b` or `m`, or what a program's step remembers; empty for `average`. A clone shares it until one of both steps.
     #[state(with = each_shared)]
     first: Arc<Vec<f64>>,
     /// `v`; empty without it.
@@ -227,6 +231,7 @@ impl ServerOptimizer {
             rows: config.rows,
             normalise: config.normalise,
             combine: None,
+            outside: None,
             layout,
             first: Arc::new(first),
             second: Arc::new(second),
@@ -237,6 +242,14 @@ impl ServerOptimizer {
     #[must_use]
     pub fn with_combination(self, combine: Option<Arc<dyn Combine>>) -> Self {
         Self { combine, ..self }
+    }
+
+    /// The server, with a program's step in the place of its own.
+    #[must_use]
+    pub fn with_rule(self, outside: Option<Arc<dyn FoldRule>>) -> Self {
+        let Some(rule) = outside else { return self };
+        let first = Arc::new(vec![0.0; rule.memory_len(self.layout.len())]);
+        Self { outside: Some(rule), first, second: Arc::default(), ..self }
     }
 
     /// The server, with another meaning of staleness weights.
@@ -258,10 +271,14 @@ impl ServerOptimizer {
         population_examples: u64,
         cluster: u32,
     ) {
-        self.apply_shifted(global, contributions, population_examples, cluster, None);
+        let applied = self.apply_shifted(global, contributions, population_examples, cluster, None);
+        applied.expect("a server without a program's step does not fail");
     }
 
     /// As [`ServerOptimizer::apply`], with a multiple of some numbers added to the changes of trained parameters.
+    ///
+    /// # Errors
+    /// If a program's step fails.
     ///
     /// # Panics
     /// As it does.
@@ -272,10 +289,15 @@ impl ServerOptimizer {
         population_examples: u64,
         cluster: u32,
         shift: Option<(f64, &[f64])>,
-    ) {
-        let Self { weighting, aging, server, rows, normalise, combine, layout, first, second } = self;
+    ) -> Result<(), Failure> {
+        let Self { weighting, aging, server, rows, normalise, combine, outside, layout, first, second } = self;
         let trained = layout.trained();
         let (first, second) = (Arc::make_mut(first), Arc::make_mut(second));
+        if let Some(rule) = outside {
+            let mut ordered = contributions.to_vec();
+            ordered.sort_unstable_by_key(|contribution| (contribution.client, contribution.number));
+            return rule.fold(global, &ordered, first);
+        }
         let combine = combine.as_deref();
         let (weighting, aging, rows, normalise) = (*weighting, *aging, *rows, *normalise);
         let fold = Fold { layout, cluster, weighting, aging, rows, normalise, combine };
@@ -330,6 +352,7 @@ impl ServerOptimizer {
                 }
             }
         });
+        Ok(())
     }
 }
 

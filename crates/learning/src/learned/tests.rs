@@ -8,6 +8,7 @@ use crate::model::LinearRegression;
 use crate::task::{Context, Job, Labelled};
 use crate::trainer::{LocalTraining, OptimizerConfig};
 use crate::training::{Assignment, train};
+use fedgenie_core::halt::NEVER;
 use ndarray::Array2;
 
 const SGD: OptimizerConfig =
@@ -64,8 +65,8 @@ impl<'a> Case<'a> {
             jobs.push(Assignment { job, memory: state.memory.of(client) });
         }
         let mut updates = vec![Update::default(); jobs.len()];
-        let context = Context { settings, streams, loss_rms: false };
-        train((*task, learner.algorithm.job.as_deref()), &context, &jobs, false, &mut updates);
+        let context = Context { settings, streams, loss_rms: false, halt: &NEVER };
+        train((*task, learner.algorithm.job.as_deref()), &context, &jobs, false, &mut updates).unwrap();
         let mut arrivals = Vec::new();
         for (&(client, _), update) in clients.iter().zip(&updates) {
             arrivals.push(Arrival {

@@ -10,6 +10,7 @@ use crate::local::{self, Course, Told};
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
 use crate::trainer::optimizer::Powers;
+use fedgenie_core::halt::Halt;
 use fedgenie_core::rng::StreamRng;
 
 /// Where the negatives of a job come from.
@@ -54,6 +55,8 @@ pub struct Job<'a> {
     pub order: StreamRng,
     /// Draws negatives, example by example: stream (TrainingNoise, client, job).
     pub draws: StreamRng,
+    /// When it ends early, with an outcome that is not used.
+    pub halt: &'a Halt,
 }
 
 impl<'a> Job<'a> {
@@ -165,7 +168,7 @@ impl Worker {
         let d = settings.dimensions;
         assert!(job.table.len().is_multiple_of(d) && job.users.len() == job.ends.len() * d, "tables have whole rows");
         assert_eq!(job.ends.last().map_or(0, |&end| end as usize), job.positives.len(), "each positive has its user");
-        let Self { path, rows, examples, order, batch, losses } = self;
+        let Self { path, rows, examples, order: places, batch, losses } = self;
         let items = job.table.len() / d;
         rows.begin(d, items, job.users, (settings.optimizer.moments(), settings.extra.needs_starts()));
         if settings.moves == Moves::Interacted {
@@ -179,13 +182,13 @@ impl Worker {
             let moved = if is_whole { (0..items as u32).collect() } else { footprint.moved(settings, job, items) };
             rows.correct(&moved, (job.table, table), d);
         }
-        outcome.without_negative = examples.list(job, items, order);
+        outcome.without_negative = examples.list(job, items, places);
         let (path, draws, powers) = (*path, job.draws.clone(), Powers::default());
         let mut steps =
             Steps { path, settings, job, items, draws, powers, triplets: 0, model, rows, examples, batch, losses };
-        let course =
-            Course { length: settings.length, batch: settings.batch, order: job.order.clone(), keeps_whole: false };
-        let local::Outcome { tally, steps: made, is_finite } = course.run(order, &mut steps);
+        let (length, size, order, halt) = (settings.length, settings.batch, job.order.clone(), job.halt);
+        let course = Course { length, batch: size, order, keeps_whole: false, halt };
+        let local::Outcome { tally, steps: made, is_finite } = course.run(places, &mut steps);
         (outcome.triplets, outcome.steps, outcome.diverged) = (steps.triplets, made, !is_finite);
         [outcome.loss, outcome.loss_rms] = tally.means();
         steps.rows.write(d, &mut outcome.users, &mut outcome.items, &mut outcome.rows);

@@ -9,6 +9,7 @@ use crate::ratings::triplets::Triplet;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsSplit, SplitConfig};
 use crate::trainer::OptimizerConfig;
 use crate::trainer::optimizer::{Moments, Optimizer, Proximal, Regularisation};
+use fedgenie_core::halt::NEVER;
 use std::sync::Arc;
 
 fn sgd(lr: f64) -> OptimizerConfig {
@@ -47,7 +48,8 @@ fn numbers(count: usize, entity: u32) -> Vec<f32> {
 fn job<'a>(table: &'a [f32], users: &'a [f32], positives: &'a [u32], ends: &'a [u32], seed: u64) -> Job<'a> {
     let streams = Streams::new(seed);
     let (order, draws) = (streams.stream(Purpose::BatchOrder, 3, 1), streams.stream(Purpose::TrainingNoise, 3, 1));
-    Job { table, users, positives, ends, negatives: Negatives::Drawn, lr_factor: 1.0, correction: None, order, draws }
+    let (negatives, halt) = (Negatives::Drawn, &NEVER);
+    Job { table, users, positives, ends, negatives, lr_factor: 1.0, correction: None, order, draws, halt }
 }
 
 fn trained(settings: &BprTraining, job: Job<'_>) -> Outcome {

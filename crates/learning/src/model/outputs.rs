@@ -4,6 +4,7 @@ use super::{Batch, Model, Scratch};
 use crate::data::Targets;
 use crate::dense::{Rows, products};
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
+use fedgenie_core::halt::Effort;
 use rayon::prelude::*;
 
 /// A model's outputs for examples, and their targets.
@@ -35,17 +36,26 @@ impl Outputs {
     }
 }
 
-/// The outputs of a model for several lists of examples, in their order, on all cores of the current pool if
-/// `parallel`: the same bits for any number of threads. Memory: `4·n·width` bytes for `n` examples.
+/// The outputs of a model for several lists of examples, in their order, on all cores of the current pool or on one:
+/// the same bits for any number of threads. Once it is stopped, those of the rest are missing. Memory: `4·n·width`
+/// bytes for `n` examples.
 ///
 /// # Panics
 /// As [`Model::outputs`].
-pub fn outputs(model: &dyn Model, parameters: &[f32], batches: &[Batch<'_>], parallel: bool) -> Outputs {
+pub fn outputs<'a>(
+    model: &dyn Model,
+    parameters: &[f32],
+    batches: &[Batch<'_>],
+    effort: impl Into<Effort<'a>>,
+) -> Outputs {
     const BLOCK: usize = 256;
+    let Effort { parallel, halt } = effort.into();
     let blocks: Vec<Batch<'_>> = batches.iter().flat_map(|batch| batch.chunks(BLOCK)).collect();
     let one = |scratch: &mut Scratch, block: &Batch<'_>| {
         let mut numbers = Vec::new();
-        model.outputs(parameters, *block, scratch, &mut numbers);
+        if !halt.is_due() {
+            model.outputs(parameters, *block, scratch, &mut numbers);
+        }
         numbers
     };
     let parts: Vec<Vec<f32>> = if parallel {

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::data::Targets;
+use fedgenie_core::halt::{Effort, Halt};
 use fedgenie_core::rng::{Purpose, Streams};
 use ndarray::{Array2, array};
+use std::time::Duration;
 
 fn random_data(examples: usize, width: usize, classes: Option<usize>) -> Dataset {
     let mut rng = Streams::new(8).stream(Purpose::Example, 0, 0);
@@ -175,6 +177,22 @@ fn evaluation_does_not_depend_on_the_number_of_threads() {
         let parallel = pool.install(|| evaluate(&model, &parameters, Batch { data: &data, examples: &examples }, true));
         assert_eq!(parallel.loss_sum.to_bits(), serial.loss_sum.to_bits());
         assert_eq!(parallel.correct, serial.correct);
+    }
+}
+
+#[test]
+fn an_evaluation_that_is_stopped_leaves_out_the_rest() {
+    let data = random_data(1_500, 33, Some(7));
+    let model = SoftmaxRegression::new(33, 7);
+    let parameters = random_parameters(model.parameters());
+    let examples: Vec<u32> = (0..1_500).collect();
+    let batch = Batch { data: &data, examples: &examples };
+    let halt = Halt::new();
+    halt.ask(Duration::ZERO);
+    for parallel in [false, true] {
+        let effort = Effort { parallel, halt: &halt };
+        assert_eq!(evaluate(&model, &parameters, batch, effort).examples, 0);
+        assert!(outputs(&model, &parameters, &[batch], effort).numbers.is_empty());
     }
 }
 

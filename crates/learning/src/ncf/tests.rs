@@ -6,6 +6,7 @@ use crate::matrix_factorisation::{BprTraining, ItemPanels, Job, Moves, Negatives
 use crate::ranking::ScoreItems;
 use crate::ratings::triplets::Triplet;
 use crate::trainer::{Length, Optimizer, OptimizerConfig};
+use fedgenie_core::halt::NEVER;
 
 /// A network in double precision: `W₁`, `b₁`, `W₂`, `b₂`.
 struct Network<'a> {
@@ -146,6 +147,7 @@ fn trained(shape: Shape, optimizer: &OptimizerConfig, extra: RowRegularisation, 
         moves,
     };
     let job = Job {
+        halt: &NEVER,
         table: &items,
         users: &users,
         positives: &positives,

@@ -2,6 +2,7 @@
 
 use super::{ItemLists, Ranker};
 use crate::lanes::Path;
+use fedgenie_core::halt::Effort;
 use rayon::prelude::*;
 
 /// Users whose scores are made together.
@@ -50,30 +51,31 @@ pub fn evaluate(
 ///
 /// # Panics
 /// If a cutoff is 0, the lists have different numbers of users, a user has no list, or an item is not below `items`.
-pub fn evaluate_users<const PARTS: usize>(
+pub fn evaluate_users<'a, const PARTS: usize>(
     users: impl Iterator<Item = u32>,
     model: &dyn ScoreItems,
     items: usize,
     parts: [Lists<'_>; PARTS],
     cutoffs: &[usize],
-    parallel: bool,
+    effort: impl Into<Effort<'a>>,
 ) -> [Means; PARTS] {
-    evaluate_some(users, model, items, parts, cutoffs, parallel, |_| false).0
+    evaluate_some(users, model, items, parts, cutoffs, effort, |_| false).0
 }
 
 /// As [`evaluate_users`]; and for the first pair of lists also the means over a part of the users.
 ///
 /// # Panics
 /// As [`evaluate_users`].
-pub fn evaluate_some<const PARTS: usize>(
+pub fn evaluate_some<'a, const PARTS: usize>(
     users: impl Iterator<Item = u32>,
     model: &dyn ScoreItems,
     items: usize,
     parts: [Lists<'_>; PARTS],
     cutoffs: &[usize],
-    parallel: bool,
+    effort: impl Into<Effort<'a>>,
     is_meant: impl Fn(u32) -> bool,
 ) -> ([Means; PARTS], Means) {
+    let Effort { parallel, halt } = effort.into();
     for [excluded, relevant] in parts {
         assert_eq!(excluded.users(), relevant.users(), "the same users have both lists");
     }
@@ -85,6 +87,9 @@ pub fn evaluate_some<const PARTS: usize>(
     let mut values = vec![f64::NAN; users.len() * row];
     let new = || (Ranker::on(Path::detect(), cutoffs), vec![0.0; BLOCK * items]);
     let one = |(ranker, scores): &mut (Ranker, Vec<f32>), (users, values): (&[u32], &mut [f64])| {
+        if halt.is_due() {
+            return;
+        }
         let scores = &mut scores[..users.len() * items];
         model.score(users, scores);
         for ((&user, values), scores) in users.iter().zip(values.chunks_exact_mut(row)).zip(scores.chunks_exact(items))

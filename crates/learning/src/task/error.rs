@@ -5,6 +5,7 @@ use crate::data::partition::PartitionError;
 use crate::model::ModelError;
 use crate::model::weights::WeightsError;
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::limits;
 
 /// Why a task cannot be set up.
@@ -28,6 +29,9 @@ pub enum TaskError {
     /// The data cannot be partitioned as asked.
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    /// A task from outside, for a reason of its own.
+    #[error("{0}")]
+    Outside(#[source] Failure),
 }
 
 /// Checks that a run can hold a model of so many parameters.

@@ -1,6 +1,8 @@
 //! Evaluations of a task: models, and the data that they are measured on.
 
 use super::{PrivateView, Task};
+use fedgenie_core::failure::Failure;
+use fedgenie_core::halt::Effort;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 
 /// The data on which a model is evaluated.
@@ -70,28 +72,55 @@ impl<'a> Ask<'a> {
 
 impl dyn Task {
     /// One evaluation: writes the measures, and returns their weight.
-    pub fn measure(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
+    ///
+    /// # Errors
+    /// If the task fails.
+    pub fn measure<'a>(
+        &self,
+        on: On<'_>,
+        state: &ModelState<'_>,
+        effort: impl Into<Effort<'a>>,
+        values: &mut [f64],
+    ) -> Result<f64, Failure> {
         let mut asks = [Ask::new(on, state, values)];
-        self.evaluate(&mut asks, parallel);
-        asks[0].weight
+        self.evaluate(&mut asks, effort.into())?;
+        Ok(asks[0].weight)
     }
 
     /// All measures of a model: those of data on test data, and on validation data where there is a second list, then
     /// those of the model alone, where there are any.
-    pub fn measure_all(&self, state: &ModelState<'_>, parallel: bool, held_out: &mut [Vec<f64>], of_model: &mut [f64]) {
+    ///
+    /// # Errors
+    /// If the task fails.
+    pub fn measure_all<'a>(
+        &self,
+        state: &ModelState<'_>,
+        effort: impl Into<Effort<'a>>,
+        held_out: &mut [Vec<f64>],
+        of_model: &mut [f64],
+    ) -> Result<(), Failure> {
         let places = [On::Test, On::Valid].into_iter().zip(held_out);
         let mut asks: Vec<Ask<'_>> = places.map(|(on, values)| Ask::new(on, state, values)).collect();
         if !of_model.is_empty() {
             asks.push(Ask::new(On::Model, state, of_model));
         }
-        self.evaluate(&mut asks, parallel);
+        self.evaluate(&mut asks, effort.into())
     }
 
     /// The same measures of several models, each with values of its own. Returns the weight, which is the same of all.
-    pub fn measure_each(&self, on: On<'_>, states: &[ModelState<'_>], parallel: bool, values: &mut [Vec<f64>]) -> f64 {
+    ///
+    /// # Errors
+    /// If the task fails.
+    pub fn measure_each<'a>(
+        &self,
+        on: On<'_>,
+        states: &[ModelState<'_>],
+        effort: impl Into<Effort<'a>>,
+        values: &mut [Vec<f64>],
+    ) -> Result<f64, Failure> {
         let mut asks: Vec<Ask<'_>> =
             states.iter().zip(values).map(|(state, values)| Ask::new(on, state, values)).collect();
-        self.evaluate(&mut asks, parallel);
-        asks.last().map_or(0.0, |ask| ask.weight)
+        self.evaluate(&mut asks, effort.into())?;
+        Ok(asks.last().map_or(0.0, |ask| ask.weight))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::trainer::{Length, OptimizerConfig};
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::Round;
 
 /// Plain descent: the whole batch, unless it is smaller.
@@ -26,18 +27,18 @@ impl Case<'_> {
 
     /// The update, and the whole model after it.
     fn train(&self, settings: &LocalTraining, job: &Job<'_>) -> (Update, Vec<f32>) {
-        let context = Context { settings, streams: &self.streams, loss_rms: true };
+        let context = Context { settings, streams: &self.streams, loss_rms: true, halt: &NEVER };
         let mut update = Update::default();
-        self.task.train(job, &context, &mut Worker::default(), &mut update);
+        self.task.train(job, &context, &mut Worker::default(), &mut update).unwrap();
         let model = update.model(self.task.layout(), &self.start, &mut Vec::new()).to_vec();
         (update, model)
     }
 
     fn gradient(&self, settings: &LocalTraining) -> Vec<f32> {
-        let context = Context { settings, streams: &self.streams, loss_rms: true };
+        let context = Context { settings, streams: &self.streams, loss_rms: true, halt: &NEVER };
         let mut gradient = vec![7.0; 3];
         let is_defined = self.task.losses().is_some_and(|losses| {
-            losses.gradient(&self.job(None, None), &context, &mut Worker::default(), &mut gradient)
+            losses.gradient(&self.job(None, None), &context, &mut Worker::default(), &mut gradient).unwrap()
         });
         assert!(is_defined && gradient.len() == self.start.len());
         gradient
@@ -102,8 +103,8 @@ pub(super) fn check_none(task: &dyn Task, client: ClientId) {
     let streams = Streams::new(1);
     let case = Case { task, start: task.initial_model(0, &streams), streams, client };
     let settings = sgd(Length::Epochs(1), 4, 0.1);
-    let context = Context { settings: &settings, streams: &case.streams, loss_rms: false };
+    let context = Context { settings: &settings, streams: &case.streams, loss_rms: false, halt: &NEVER };
     assert_eq!(task.examples(client), 0);
     let losses = task.losses().unwrap();
-    assert!(!losses.gradient(&case.job(None, None), &context, &mut Worker::default(), &mut Vec::new()));
+    assert!(!losses.gradient(&case.job(None, None), &context, &mut Worker::default(), &mut Vec::new()).unwrap());
 }

@@ -21,6 +21,8 @@ use crate::metric::Definition;
 use crate::model::weights::TensorLayout;
 use crate::model::{Batch, Model, Scratch, evaluate, evaluate_each};
 use crate::trainer::{self, LocalTraining, Trainer, Wanted};
+use fedgenie_core::failure::Failure;
+use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
 use std::sync::Arc;
@@ -180,11 +182,18 @@ impl Task for Labelled {
         settings.examples(self.partition.size(client)) * 4.0 * self.model.parameters() as f64
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
+    fn train(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        update: &mut Update,
+    ) -> Result<(), Failure> {
         self.run(job, context, worker, Wanted::Update(update));
+        Ok(())
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) -> Result<(), Failure> {
         // One pass over the examples for neighbours under several models.
         for asks in asks.chunk_by_mut(|one, next| one.on == next.on) {
             if asks[0].on == On::Model {
@@ -192,11 +201,12 @@ impl Task for Labelled {
             }
             let models: Vec<&[f32]> = asks.iter().map(|ask| ask.state.model).collect();
             let batches = self.batches(asks[0].on);
-            let found = evaluate_each(&*self.model, &models, &batches, parallel);
+            let found = evaluate_each(&*self.model, &models, &batches, effort);
             for (found, ask) in found.into_iter().zip(asks) {
-                ask.weight = self.measured(found, (ask.state.model, &batches), parallel, ask.values);
+                ask.weight = self.measured(found, (ask.state.model, &batches), effort, ask.values);
             }
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -221,21 +231,27 @@ impl Losses for Labelled {
         true
     }
 
-    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+    fn gradient(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        gradient: &mut Vec<f32>,
+    ) -> Result<bool, Failure> {
         self.run(job, context, worker, Wanted::Gradient(gradient));
-        self.describe().examples_of(job.client) > 0
+        Ok(self.describe().examples_of(job.client) > 0)
     }
 
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
-        evaluate(&*self.model, state.model, self.of_client(client), false).loss()
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> Result<f64, Failure> {
+        Ok(evaluate(&*self.model, state.model, self.of_client(client), false).loss())
     }
 
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> Result<f64, Failure> {
         let trainer::Worker { scratch, .. } = worker.keep();
-        trainer::squared_losses(&*self.model, state.model, self.of_client(client), scratch)
+        Ok(trainer::squared_losses(&*self.model, state.model, self.of_client(client), scratch))
     }
 
-    fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
+    fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> Result<bool, Failure> {
         const BLOCK: usize = 256;
         slope.clear();
         slope.resize(state.model.len(), 0.0);
@@ -253,7 +269,7 @@ impl Losses for Labelled {
             self.model.loss_and_gradient(&mut parameters, block, &mut gradient, &mut noise, &mut scratch);
             slope.iter_mut().zip(&gradient).for_each(|(sum, slope)| *sum += share * slope);
         }
-        !batch.examples.is_empty()
+        Ok(!batch.examples.is_empty())
     }
 }
 

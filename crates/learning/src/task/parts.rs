@@ -3,6 +3,7 @@
 //!
 //! | part | implement it if |
 //! |---|---|
+//! | [`Together`] | the jobs of a round are better trained in one call, such as in another process |
 //! | [`PartialTransfer`] | a job moves less than the whole model |
 //! | [`PrivateState`] | clients keep numbers to themselves from job to job |
 //! | [`Losses`] | a model's loss on a client's data, or its slope, is defined |
@@ -14,10 +15,24 @@ use super::{Context, Job, JobKey, ModelState, PrivateView, Task, Worker};
 use crate::data::partition::ClassCounts;
 use crate::layout::{Parcel, Update};
 use crate::model::weights::Tensor;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::rng::Streams;
 use rayon::prelude::*;
 use std::sync::Arc;
+
+/// Training of many jobs in one call, such as in other processes or in one batch of an accelerator.
+///
+/// # Determinism
+/// Update `i` is that of job `i` alone, bit for bit: it depends neither on the other jobs nor on their number.
+pub trait Together: Sync {
+    /// Trains all jobs, each to its update. A job's `epochs` take the place of those of `context.settings`. Once
+    /// `context.halt` is due it may return early, with updates that are not used.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn train_many(&self, jobs: &[Job<'_>], context: &Context<'_>, updates: &mut [Update]) -> Result<(), Failure>;
+}
 
 /// Jobs that move less than the whole model, such as rows of a table.
 ///
@@ -53,11 +68,17 @@ pub trait PrivateState: Sync {
 /// Losses outside of training, for policies that compare clients and for utilities that judge their updates.
 pub trait Losses: Sync {
     /// Loss of a model on a client's own data; NaN where that is not defined.
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64;
+    ///
+    /// # Errors
+    /// Whatever ends the run; so do those of the methods below.
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> Result<f64, Failure>;
 
     /// The sum of the squared losses of a model over a client's own examples; NaN where that is not defined.
-    fn squared_losses(&self, _client: ClientId, _state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
-        f64::NAN
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn squared_losses(&self, _client: ClientId, _state: &ModelState<'_>, _worker: &mut Worker) -> Result<f64, Failure> {
+        Ok(f64::NAN)
     }
 
     /// Whether [`Losses::gradient`] is defined.
@@ -69,14 +90,26 @@ pub trait Losses: Sync {
     /// sent, as the mini-batches of the job's first epoch see them: neither clipped nor corrected, without proximal
     /// term and decay. One number for each of the layout, zeros at statistics and at rows without slope. False where
     /// that is not defined, as it is without examples.
-    fn gradient(&self, _job: &Job<'_>, _context: &Context<'_>, _worker: &mut Worker, _gradient: &mut Vec<f32>) -> bool {
-        false
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn gradient(
+        &self,
+        _job: &Job<'_>,
+        _context: &Context<'_>,
+        _worker: &mut Worker,
+        _gradient: &mut Vec<f32>,
+    ) -> Result<bool, Failure> {
+        Ok(false)
     }
 
     /// Replaces `slope` by the slope of the mean loss on validation data, or else on test data, at the model and the
     /// private state, by the parameters of [`Task::layout`], one number each. False where that is not defined.
-    fn slope(&self, _state: &ModelState<'_>, _slope: &mut Vec<f32>) -> bool {
-        false
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn slope(&self, _state: &ModelState<'_>, _slope: &mut Vec<f32>) -> Result<bool, Failure> {
+        Ok(false)
     }
 }
 
@@ -101,6 +134,9 @@ pub trait Probes: Sync {
     fn kinds(&self) -> &[ProbeKind];
 
     /// Appends the client's answer in the round of this job.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
     fn answer(
         &self,
         kind: &ProbeKind,
@@ -108,9 +144,12 @@ pub trait Probes: Sync {
         context: &Context<'_>,
         state: &ModelState<'_>,
         answer: &mut Vec<f64>,
-    );
+    ) -> Result<(), Failure>;
 
     /// Answers of clients in the rounds of these jobs, one after the other: for tasks that share work between clients.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
     fn answers(
         &self,
         kind: &ProbeKind,
@@ -118,15 +157,15 @@ pub trait Probes: Sync {
         context: &Context<'_>,
         state: &ModelState<'_>,
         parallel: bool,
-    ) -> Vec<f64> {
+    ) -> Result<Vec<f64>, Failure> {
         let one = |&job: &JobKey| {
             let mut answer = Vec::with_capacity(kind.numbers);
-            self.answer(kind, job, context, state, &mut answer);
-            answer
+            self.answer(kind, job, context, state, &mut answer).map(|()| answer)
         };
-        let answers: Vec<Vec<f64>> =
+        // The first failure in the order of jobs, whichever came first.
+        let answers: Vec<Result<Vec<f64>, Failure>> =
             if parallel { jobs.par_iter().map(one).collect() } else { jobs.iter().map(one).collect() };
-        answers.concat()
+        Ok(answers.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// Bytes of an answer, where it travels as something else than its numbers, which have 8 bytes each. Such an answer

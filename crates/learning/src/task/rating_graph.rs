@@ -33,6 +33,8 @@ use crate::metric::{Definition, Errors};
 use crate::model::weights::TensorLayout;
 use crate::ratings::Part;
 use crate::trainer::{DenseJob, LocalTraining, Wanted};
+use fedgenie_core::failure::Failure;
+use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::math::special::normal_quantile as standard_normal;
@@ -145,9 +147,12 @@ impl RatingGraph {
         clients: &[ClientId],
         parts: [Part; PARTS],
         model: &[f32],
-        parallel: bool,
+        Effort { parallel, halt }: Effort<'_>,
     ) -> Vec<[Errors; PARTS]> {
         let one = |scratch: &mut Scratch, client: &ClientId| {
+            if halt.is_due() {
+                return parts.map(|_| Errors::default());
+            }
             let network = self.network(*client);
             network.embed(model, scratch);
             parts.map(|part| {
@@ -180,7 +185,7 @@ impl RatingGraph {
     }
 
     /// Writes the measures on one kind of data.
-    fn measure(&self, ask: &mut Ask<'_>, parallel: bool) {
+    fn measure(&self, ask: &mut Ask<'_>, effort: Effort<'_>) {
         let (clients, part) = match ask.on {
             On::Test => (self.everybody(), Part::Test),
             On::Valid => (self.everybody(), Part::Valid),
@@ -188,7 +193,7 @@ impl RatingGraph {
             On::Server(_, members) | On::ServerTest(_, members, _) => (members.to_vec(), Part::Test),
             On::Model => return ask.values.fill(f64::NAN),
         };
-        let sums = self.sums(&clients, [part], ask.state.model, parallel);
+        let sums = self.sums(&clients, [part], ask.state.model, effort);
         measure(sums.iter().flatten(), ask);
     }
 
@@ -243,22 +248,30 @@ impl Task for RatingGraph {
         steps * of_pass as f64
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
+    fn train(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        update: &mut Update,
+    ) -> Result<(), Failure> {
         self.run(job, context, worker, Wanted::Update(update));
+        Ok(())
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) -> Result<(), Failure> {
         for asks in asks.chunk_by_mut(|test, valid| test.goes_with(valid)) {
             match asks {
                 [test, valid] => {
                     let parts = [Part::Test, Part::Valid];
-                    let sums = self.sums(&self.everybody(), parts, test.state.model, parallel);
+                    let sums = self.sums(&self.everybody(), parts, test.state.model, effort);
                     measure(sums.iter().map(|[of_test, _]| of_test), test);
                     measure(sums.iter().map(|[_, of_valid]| of_valid), valid);
                 }
-                asks => asks.iter_mut().for_each(|ask| self.measure(ask, parallel)),
+                asks => asks.iter_mut().for_each(|ask| self.measure(ask, effort)),
             }
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -279,19 +292,25 @@ impl Losses for RatingGraph {
         true
     }
 
-    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+    fn gradient(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        gradient: &mut Vec<f32>,
+    ) -> Result<bool, Failure> {
         self.run(job, context, worker, Wanted::Gradient(gradient));
-        self.describe().examples_of(job.client) > 0
+        Ok(self.describe().examples_of(job.client) > 0)
     }
 
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> Result<f64, Failure> {
         let losses = self.rating_losses(client, state.model, &mut Scratch::default());
-        losses.iter().sum::<f64>() / losses.len() as f64
+        Ok(losses.iter().sum::<f64>() / losses.len() as f64)
     }
 
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> Result<f64, Failure> {
         let worker: &mut graph_network::Worker = worker.keep();
-        self.rating_losses(client, state.model, &mut worker.scratch).iter().map(|loss| loss * loss).sum()
+        Ok(self.rating_losses(client, state.model, &mut worker.scratch).iter().map(|loss| loss * loss).sum())
     }
 }
 

@@ -56,6 +56,8 @@ use crate::ranking::Ranker;
 use crate::ratings::triplets::{Triplet, Triplets};
 use crate::ratings::{Ratings, RatingsSplit};
 use crate::trainer::LocalTraining;
+use fedgenie_core::failure::Failure;
+use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
@@ -265,18 +267,26 @@ impl Task for Recommendation {
         settings.examples(self.description.examples_of(client)) * self.model.operations()
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
+    fn train(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        update: &mut Update,
+    ) -> Result<(), Failure> {
         self.do_job(job, context, worker.keep(), update);
+        Ok(())
     }
 
     fn combination(&self) -> Option<&dyn Combine> {
         self.model.combination(self)
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) -> Result<(), Failure> {
         for asks in asks.chunk_by_mut(|one, next| one.is_same_model(next)) {
-            self.measure(asks, parallel);
+            self.measure(asks, effort);
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -332,28 +342,34 @@ impl Losses for Recommendation {
         true
     }
 
-    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+    fn gradient(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        gradient: &mut Vec<f32>,
+    ) -> Result<bool, Failure> {
         let training::Kept { slopes, .. } = worker.keep();
-        self.mean_gradient(job, context.streams, slopes, gradient)
+        Ok(self.mean_gradient(job, context.streams, slopes, gradient))
     }
 
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> Result<f64, Failure> {
         let (mut sum, mut count) = (0.0, 0_u32);
         self.each_loss(client, state, |loss| {
             sum += loss;
             count += 1;
         });
-        sum / f64::from(count)
+        Ok(sum / f64::from(count))
     }
 
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> Result<f64, Failure> {
         let mut sum = 0.0;
         self.each_loss(client, state, |loss| sum += loss * loss);
-        sum
+        Ok(sum)
     }
 
-    fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> bool {
-        self.slope_of_held_out(state, slope)
+    fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> Result<bool, Failure> {
+        Ok(self.slope_of_held_out(state, slope))
     }
 }
 

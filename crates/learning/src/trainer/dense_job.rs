@@ -16,6 +16,7 @@ use super::optimizer::{Moments, Proximal, Regularisation};
 use super::{Length, LocalTraining};
 use crate::layout::Update;
 use crate::local::{Course, Stepper, Told};
+use fedgenie_core::halt::{Halt, NEVER};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 
@@ -48,6 +49,8 @@ pub struct DenseJob<'a> {
     pub keeps_whole: bool,
     /// Whether the update has the root mean square of its losses.
     pub loss_rms: bool,
+    /// When it ends early, with an update that is not used.
+    pub halt: &'a Halt,
 }
 
 /// The result wanted of a job, and where it goes.
@@ -118,12 +121,12 @@ impl<'a> DenseJob<'a> {
         let lr_factor = settings.schedule.factor(round.0) as f32;
         let order = streams.stream(Purpose::BatchOrder, client.0, number.0);
         let (epochs, correction, keeps_whole, loss_rms) = (None, None, false, false);
-        Self { settings, start, trained, lr_factor, epochs, correction, order, keeps_whole, loss_rms }
+        Self { settings, start, trained, lr_factor, epochs, correction, order, keeps_whole, loss_rms, halt: &NEVER }
     }
 
-    fn course(&self, length: Length) -> Course {
-        let Self { keeps_whole, .. } = *self;
-        Course { length, batch: self.settings.batch, order: self.order.clone(), keeps_whole }
+    fn course(&self, length: Length) -> Course<'a> {
+        let Self { keeps_whole, halt, .. } = *self;
+        Course { length, batch: self.settings.batch, order: self.order.clone(), keeps_whole, halt }
     }
 
     /// Makes the wanted result from some examples; returns whether all of it is finite. Sets no private state.

@@ -11,6 +11,7 @@
 //! ```
 
 use super::{AssignmentRequest, ClusterContext, ClusterPolicy, ClusterSettings};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
@@ -35,5 +36,7 @@ impl ClusterSettings for Config {
 struct Fixed;
 
 impl ClusterPolicy for Fixed {
-    fn assign(&mut self, _: &AssignmentRequest<'_>, _: &mut StreamRng, _: &mut [u32]) {}
+    fn assign(&mut self, _: &AssignmentRequest<'_>, _: &mut StreamRng, _: &mut [u32]) -> Result<(), Failure> {
+        Ok(())
+    }
 }

@@ -48,6 +48,7 @@
 
 use super::{AssignmentRequest, ClusterContext, ClusterPolicy, ClusterSettings, Weighed, best_other, check_every};
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{EdgeId, Round};
 use fedgenie_core::math::float::ln;
 use fedgenie_core::math::ridge::Ridge;
@@ -172,11 +173,16 @@ impl Linucb {
 }
 
 impl ClusterPolicy for Linucb {
-    fn assign(&mut self, ask: &AssignmentRequest<'_>, rng: &mut StreamRng, assignment: &mut [u32]) {
+    fn assign(
+        &mut self,
+        ask: &AssignmentRequest<'_>,
+        rng: &mut StreamRng,
+        assignment: &mut [u32],
+    ) -> Result<(), Failure> {
         self.weighed = None;
         let Self { config, clusters, rounds, servers, weighed } = self;
         if !ask.is_due(config.every) {
-            return;
+            return Ok(());
         }
         let mut sizes = vec![0_u32; *clusters as usize];
         assignment.iter().for_each(|&cluster| sizes[cluster as usize] += 1);
@@ -217,6 +223,7 @@ impl ClusterPolicy for Linucb {
             }
         }
         *weighed = Some(found);
+        Ok(())
     }
 
     fn weighed(&self) -> Option<&Weighed> {
@@ -389,7 +396,7 @@ mod tests {
         let (mut whole, mut assignment) = (rule(FIRST, &[0, 2], 3, Some(20)), [0, 2]);
         let mut copy = rule(FIRST, &[0, 2], 3, Some(20));
         for round in (2..=20).step_by(2) {
-            let bytes = State::save(&mut *whole);
+            let bytes = State::save(&mut *whole).unwrap();
             copy = rule(FIRST, &[0, 2], 3, Some(20));
             State::load(&mut *copy, &bytes).unwrap();
             let mut other = assignment;
@@ -397,7 +404,7 @@ mod tests {
             assert!(found.is_some());
             assert_eq!((asked(&mut *copy, round, &losses(round), &mut other), other), (found, assignment));
         }
-        let bytes = State::save(&mut *copy);
+        let bytes = State::save(&mut *copy).unwrap();
         assert!(State::load(&mut *rule(FIRST, &[0, 1], 2, Some(20)), &bytes).is_err(), "cluster 2 is not there");
     }
 }

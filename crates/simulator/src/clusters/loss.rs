@@ -30,6 +30,7 @@
 
 use super::{AssignmentRequest, ClusterContext, ClusterPolicy, ClusterSettings, Weighed, best_other, check_every};
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::EdgeId;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
@@ -93,10 +94,15 @@ struct Loss {
 }
 
 impl ClusterPolicy for Loss {
-    fn assign(&mut self, ask: &AssignmentRequest<'_>, _: &mut StreamRng, assignment: &mut [u32]) {
+    fn assign(
+        &mut self,
+        ask: &AssignmentRequest<'_>,
+        _: &mut StreamRng,
+        assignment: &mut [u32],
+    ) -> Result<(), Failure> {
         self.weighed = None;
         if !ask.is_due(self.config.every) {
-            return;
+            return Ok(());
         }
         let (mut weighed, mut losses) = (Weighed::default(), Vec::new());
         for (server, cluster) in assignment.iter_mut().enumerate() {
@@ -108,6 +114,7 @@ impl ClusterPolicy for Loss {
             *cluster = alternative.filter(is_better).unwrap_or(*cluster);
         }
         self.weighed = Some(weighed);
+        Ok(())
     }
 
     fn weighed(&self) -> Option<&Weighed> {

@@ -16,6 +16,7 @@
 
 use super::{AssignmentRequest, ClusterContext, ClusterPolicy, ClusterSettings, Weighed, check_every};
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
@@ -64,11 +65,17 @@ struct Random {
 }
 
 impl ClusterPolicy for Random {
-    fn assign(&mut self, ask: &AssignmentRequest<'_>, rng: &mut StreamRng, assignment: &mut [u32]) {
+    fn assign(
+        &mut self,
+        ask: &AssignmentRequest<'_>,
+        rng: &mut StreamRng,
+        assignment: &mut [u32],
+    ) -> Result<(), Failure> {
         self.weighed = ask.is_due(self.every).then(Weighed::default);
         if self.weighed.is_some() {
             assignment.iter_mut().for_each(|cluster| *cluster = rng.below(u64::from(ask.clusters)) as u32);
         }
+        Ok(())
     }
 
     fn weighed(&self) -> Option<&Weighed> {

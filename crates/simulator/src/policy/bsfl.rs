@@ -42,6 +42,7 @@ use super::{
     SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::reward::{Reward, bottleneck};
@@ -161,7 +162,7 @@ impl Policy for Bsfl {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);
         let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.turn.0));
@@ -174,14 +175,16 @@ impl Policy for Bsfl {
         let instance = Instance { speed: &self.bounds, gain, cohort, take };
         self.solver.solve(&instance, rng.solver, &mut self.chosen);
         selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Job(job) = feedback
             && let Some(waited) = job.waited.effective()
         {
             self.speeds.observe(job.client, self.reward.speed(waited));
         }
+        Ok(())
     }
 
     fn explain(
@@ -190,7 +193,7 @@ impl Policy for Bsfl {
         view: &ServerView<'_>,
         selection: &[ClientId],
         explanation: &mut Explanation,
-    ) {
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);
         explanation.clients(available.iter().copied());
@@ -203,10 +206,12 @@ impl Policy for Bsfl {
         let bound = |client| self.bounds[available.binary_search(client).expect("a selected client was a candidate")];
         let chosen: Vec<f64> = selection.iter().map(bound).collect();
         explanation.scalar("bottleneck", bottleneck(&chosen, take.min(cohort)));
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(clients.iter().copied());
         self.speeds.explain(clients, "speed", explanation);
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Knowledge beyond every server's, for a policy that declares it: see [`Capabilities`].
 
 use super::Policy;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::time::Span;
 
@@ -95,8 +96,9 @@ impl Capabilities {
 }
 
 /// Tells a policy of the updates of a round, if it declares that it evaluates subsets.
-pub(crate) fn tell_subsets(policy: &mut dyn Policy, subsets: &Subsets<'_>) {
-    if policy.capabilities().subsets && !subsets.clients.is_empty() {
-        policy.judge(subsets);
+pub(crate) fn tell_subsets(policy: &mut dyn Policy, subsets: &Subsets<'_>) -> Result<(), Failure> {
+    match policy.capabilities().subsets && !subsets.clients.is_empty() {
+        true => policy.judge(subsets),
+        false => Ok(()),
     }
 }

@@ -29,6 +29,7 @@ use super::{
     ServerView, in_seconds,
 };
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::top_m;
@@ -124,7 +125,7 @@ impl Policy for CsUcb {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let exploration = (self.cohort + 1) as f64 * ln(f64::from(ask.turn.0));
         let available = ask.available.list();
         self.scores.clear();
@@ -134,23 +135,33 @@ impl Policy for CsUcb {
         }));
         top_m(&self.scores, ask.sizes(available).0, &mut self.chosen);
         selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Job(job) = feedback
             && let Some(waited) = job.waited.effective()
         {
             self.rewards.observe(job.client, latency_reward(waited, self.tau_max));
         }
+        Ok(())
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         explanation.clients(ask.available.list().iter().copied());
         explanation.array("index", self.scores.iter().copied());
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(clients.iter().copied());
         self.rewards.explain(clients, "reward", explanation);
+        Ok(())
     }
 }

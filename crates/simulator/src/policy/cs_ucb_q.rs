@@ -33,6 +33,7 @@ use super::{
     ServerView, in_seconds,
 };
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::top_m;
@@ -106,7 +107,7 @@ impl Policy for CsUcbQ {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let exploration = 2.0 * ln(f64::from(ask.turn.0));
         let available = ask.available.list();
         self.scores.clear();
@@ -119,9 +120,10 @@ impl Policy for CsUcbQ {
         }));
         top_m(&self.scores, ask.sizes(available).0, &mut self.chosen);
         selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         match feedback {
             Feedback::Job(job) => {
                 if let Some(waited) = job.waited.effective() {
@@ -141,18 +143,27 @@ impl Policy for CsUcbQ {
                 }
             }
         }
+        Ok(())
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         explanation.clients(available.iter().copied());
         explanation.array("index", self.scores.iter().copied());
         explanation.array("queue", available.iter().map(|client| self.queues[client.index()]));
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(clients.iter().copied());
         self.rewards.explain(clients, "reward", explanation);
         explanation.array("queue", clients.iter().map(|client| self.queues[client.index()]));
+        Ok(())
     }
 }

@@ -66,6 +66,7 @@ use super::{
     SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::metric::{Better, MetricId, asked, value_of};
@@ -325,7 +326,7 @@ impl Policy for FedAcs {
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         let ln_t = ln(f64::from(ask.round.0));
         let [of_numbers, of_clients] = &mut self.scores;
@@ -342,9 +343,10 @@ impl Policy for FedAcs {
             top_m(&self.scores[1], number, &mut self.chosen);
             selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
         }
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         match feedback {
             Feedback::Job(job) if job.outcome == Outcome::Arrived => self.arrived.push(job.client),
             Feedback::Round(report) => {
@@ -353,9 +355,16 @@ impl Policy for FedAcs {
             }
             Feedback::Job(_) | Feedback::Trained(_) => {}
         }
+        Ok(())
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         explanation.clients(available.iter().copied());
         let [of_numbers, of_clients] = &self.scores;
@@ -363,6 +372,7 @@ impl Policy for FedAcs {
         let mut number = Explanation::default();
         self.of_number.explain(0..self.most, of_numbers, &mut number);
         explanation.part("number", number);
+        Ok(())
     }
 
     fn warning(&self) -> Option<String> {

@@ -40,6 +40,7 @@ use super::{
     BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, Selection, SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
@@ -173,10 +174,10 @@ impl Policy for FedFast {
         }
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
+    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Result<Probe, Failure> {
         if self.features == Features::Embeddings {
             self.asked = ask.available.list().to_vec();
-            return Probe::Answers { clients: self.asked.clone(), kind: EMBEDDING };
+            return Ok(Probe::Answers { clients: self.asked.clone(), kind: EMBEDDING });
         }
         if !self.is_made {
             let everyone = ask.available.scope();
@@ -185,7 +186,7 @@ impl Policy for FedFast {
             self.make(everyone, &numbers, width, rng);
             self.is_made = true;
         }
-        Probe::None
+        Ok(Probe::None)
     }
 
     fn select(
@@ -194,7 +195,7 @@ impl Policy for FedFast {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         if self.features == Features::Embeddings {
             let asked = std::mem::take(&mut self.asked);
             let width = view.answers.len() / asked.len().max(1);
@@ -215,15 +216,23 @@ impl Policy for FedFast {
             }
             self.next = (self.next + 1) % (self.clusters as u32 + 1);
         }
+        Ok(())
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         let cluster = |client: &ClientId| match self.cluster_of[client.index()] {
             NOWHERE => f64::NAN,
             cluster => f64::from(cluster),
         };
         explanation.clients(ask.available.list().iter().copied());
         explanation.array("cluster", ask.available.list().iter().map(cluster));
+        Ok(())
     }
 
     fn warning(&self) -> Option<String> {

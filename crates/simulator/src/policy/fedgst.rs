@@ -39,6 +39,7 @@ use super::{
     BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Probe, Selection, SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::top_m;
 use fedgenie_core::rng::StreamRng;
@@ -104,11 +105,11 @@ impl Policy for FedGst {
         &[INFLUENCE]
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
+    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Result<Probe, Failure> {
         self.asked.clear();
         draw_uniform(&ask.available, self.candidates, &mut self.deck, rng, &mut self.asked);
         self.asked.sort_unstable();
-        Probe::Answers { clients: self.asked.clone(), kind: INFLUENCE }
+        Ok(Probe::Answers { clients: self.asked.clone(), kind: INFLUENCE })
     }
 
     fn effective(&self) -> Vec<(&'static str, Value)> {
@@ -121,7 +122,7 @@ impl Policy for FedGst {
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         assert_eq!(view.answers.len(), self.asked.len(), "the probe answers for exactly the candidates asked");
         let answered = self.asked.iter().copied().zip(view.answers.iter().copied());
         self.compared = answered.filter(|(client, _)| ask.available.contains(*client)).collect();
@@ -135,10 +136,18 @@ impl Policy for FedGst {
         let (scores, mut chosen): (Vec<f64>, _) = (self.compared.iter().map(score).collect(), Vec::new());
         top_m(&scores, ask.cohort.min(scores.len()), &mut chosen);
         selection.extend(chosen.into_iter().map(|place| self.compared[place as usize].0));
+        Ok(())
     }
 
-    fn explain(&self, _: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        _: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         explanation.clients(self.compared.iter().map(|(client, _)| *client));
         explanation.array("influence", self.compared.iter().map(|(_, influence)| *influence));
+        Ok(())
     }
 }

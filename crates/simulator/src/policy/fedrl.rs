@@ -52,6 +52,7 @@ use super::{
     SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Better, MetricId, asked, value_of};
 use fedgenie_core::rng::StreamRng;
@@ -155,9 +156,9 @@ impl Policy for FedRl {
         true
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
+    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Result<Probe, Failure> {
         self.network.begin(rng);
-        Probe::Training { clients: ask.available.list().to_vec(), answers: self.answers }
+        Ok(Probe::Training { clients: ask.available.list().to_vec(), answers: self.answers })
     }
 
     fn select(
@@ -166,31 +167,41 @@ impl Policy for FedRl {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let place = |client: &ClientId| view.trained.binary_search_by_key(client, |report| report.client);
         let loss = |client: &ClientId| place(client).map_or(f64::NAN, |place| view.trained[place].loss);
         self.losses = ask.available.list().iter().map(loss).collect();
         self.network.select(&self.losses, (ask, view), rng.policy, selection);
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Round(report) = feedback {
             let (metric, better) = self.accuracy;
             let now = value_of(report.metrics, metric).map_or(f64::NAN, |value| better.quality(value));
             self.network.reward(now - self.before);
             self.before = now;
         }
+        Ok(())
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         explanation.clients(ask.available.list().iter().copied());
         explanation.array("loss", self.losses.iter().copied());
         self.network.explain(explanation);
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(clients.iter().copied());
         explanation.scalar("reward", self.network.rewarded());
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<Tensor> {

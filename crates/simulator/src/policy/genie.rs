@@ -27,6 +27,7 @@ use super::{
     BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::GenieSolver;
 use fedgenie_core::oracle::reward::Reward;
@@ -78,12 +79,13 @@ impl Policy for GeniePolicy {
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let genie = view.genie.expect("a policy that sees the truth has it");
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);
         let gain = view.gains(&genie.reward, ask, self.cohort, &mut self.gains);
         selection.extend_from_slice(self.solver.best(genie, gain, cohort, take, available));
+        Ok(())
     }
 
     fn explain(
@@ -92,8 +94,8 @@ impl Policy for GeniePolicy {
         view: &ServerView<'_>,
         _: &[ClientId],
         explanation: &mut Explanation,
-    ) {
-        let Some(genie) = view.genie else { return };
+    ) -> Result<(), Failure> {
+        let Some(genie) = view.genie else { return Ok(()) };
         let available = ask.available.list();
         explanation.clients(available.iter().copied());
         explanation.array("speed", available.iter().map(|client| genie.mean_speeds[client.index()]));
@@ -102,5 +104,6 @@ impl Policy for GeniePolicy {
         let unweighted = Reward { alpha: self.cohort as f64, ..genie.reward };
         unweighted.gains(&view.history(ask, self.cohort), available, &mut g);
         explanation.array("g", g);
+        Ok(())
     }
 }

@@ -40,6 +40,7 @@ use super::{
     ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::TIE;
 use fedgenie_core::state::Stateful;
@@ -132,7 +133,7 @@ impl Policy for HarmonyStyle {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let (scope, available) = (ask.available.scope(), ask.available.list());
         let mut of_all = vec![0_u64; self.trained.len()];
         for client in scope {
@@ -167,17 +168,25 @@ impl Policy for HarmonyStyle {
         }
         let nothing = vec![0; trained.len()];
         self.whole = [distance(&trained, &nothing, &shares), relative(waited)];
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Trained(report) = feedback {
             self.observed.observe(report.client, report.latency.seconds());
             let counts = &self.counts[report.client.index()];
             self.trained.iter_mut().zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(*count));
         }
+        Ok(())
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         explanation.clients(available.iter().copied());
         explanation.array("latency_s", available.iter().map(|&client| self.latency(client)));
@@ -185,5 +194,6 @@ impl Policy for HarmonyStyle {
         let [distance, slowest] = self.whole;
         explanation.scalar("distance", distance);
         explanation.scalar("slowest", slowest);
+        Ok(())
     }
 }

@@ -31,6 +31,7 @@ use super::{
     BuildContext, Explanation, Known, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
@@ -80,8 +81,8 @@ impl Policy for Hindsight {
         true
     }
 
-    fn foresees(&self, ask: &SelectionRequest<'_>) -> Option<usize> {
-        Some(ask.cohort)
+    fn foresees(&self, ask: &SelectionRequest<'_>) -> Result<Option<usize>, Failure> {
+        Ok(Some(ask.cohort))
     }
 
     fn select(
@@ -90,9 +91,10 @@ impl Policy for Hindsight {
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let (best, _) = view.foreseen.expect("a policy that foresees sets is given the best one");
         selection.extend_from_slice(best);
+        Ok(())
     }
 
     fn explain(
@@ -101,8 +103,9 @@ impl Policy for Hindsight {
         view: &ServerView<'_>,
         _: &[ClientId],
         explanation: &mut Explanation,
-    ) {
+    ) -> Result<(), Failure> {
         explanation.clients(ask.available.list().iter().copied());
         explanation.scalar("value", view.foreseen.map_or(f64::NAN, |(_, value)| value));
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@ use super::{
     SelectionRequest, ServerView, Subsets, Wants,
 };
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
@@ -83,11 +84,16 @@ impl Policy for Limited {
         self.policy.needs_losses()
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
+    fn probe(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut StreamRng,
+    ) -> Result<Probe, Failure> {
         self.policy.probe(&self.asked(ask), &seen(view, self.most), rng)
     }
 
-    fn foresees(&self, ask: &SelectionRequest<'_>) -> Option<usize> {
+    fn foresees(&self, ask: &SelectionRequest<'_>) -> Result<Option<usize>, Failure> {
         self.policy.foresees(&self.asked(ask))
     }
 
@@ -97,20 +103,20 @@ impl Policy for Limited {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
-        self.policy.select(&self.asked(ask), &seen(view, self.most), rng, selection);
+    ) -> Result<(), Failure> {
+        self.policy.select(&self.asked(ask), &seen(view, self.most), rng, selection)
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
-        self.policy.observe(feedback);
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
+        self.policy.observe(feedback)
     }
 
-    fn judge(&mut self, subsets: &Subsets<'_>) {
-        self.policy.judge(subsets);
+    fn judge(&mut self, subsets: &Subsets<'_>) -> Result<(), Failure> {
+        self.policy.judge(subsets)
     }
 
-    fn told_answer(&mut self, client: ClientId, kind: &'static str, answer: &[f64]) {
-        self.policy.told_answer(client, kind, answer);
+    fn told_answer(&mut self, client: ClientId, kind: &'static str, answer: &[f64]) -> Result<(), Failure> {
+        self.policy.told_answer(client, kind, answer)
     }
 
     fn tensors(&self) -> Vec<Tensor> {
@@ -123,12 +129,12 @@ impl Policy for Limited {
         view: &ServerView<'_>,
         selection: &[ClientId],
         explanation: &mut Explanation,
-    ) {
-        self.policy.explain(&self.asked(ask), &seen(view, self.most), selection, explanation);
+    ) -> Result<(), Failure> {
+        self.policy.explain(&self.asked(ask), &seen(view, self.most), selection, explanation)
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
-        self.policy.explain_after(clients, explanation);
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
+        self.policy.explain_after(clients, explanation)
     }
 
     fn effective(&self) -> Vec<(&'static str, Value)> {

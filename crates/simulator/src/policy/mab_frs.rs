@@ -72,6 +72,7 @@ use super::{
 use context::Contexts;
 use estimate::Estimator;
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{ClientId, Turn};
 use fedgenie_core::math::float::{ln, sqrt};
 use fedgenie_core::oracle::top_m;
@@ -372,11 +373,11 @@ impl Policy for MabFrs {
         self.evaluation_time > Span::ZERO
     }
 
-    fn probe(&mut self, _: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
-        match Span(self.evaluation_time.0.saturating_mul(self.validated)) {
+    fn probe(&mut self, _: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Result<Probe, Failure> {
+        Ok(match Span(self.evaluation_time.0.saturating_mul(self.validated)) {
             Span::ZERO => Probe::None,
             span => Probe::Context(span),
-        }
+        })
     }
 
     fn effective(&self) -> Vec<(&'static str, Value)> {
@@ -389,7 +390,7 @@ impl Policy for MabFrs {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut super::Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         self.contexts.prepare(available, &self.utilities);
         let estimator = if self.selection == Selection::Index { &self.rewards } else { &self.worth };
@@ -409,9 +410,10 @@ impl Policy for MabFrs {
             }
         }
         selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         match feedback {
             Feedback::Job(job) => {
                 // A job that was called off was not observed.
@@ -433,17 +435,25 @@ impl Policy for MabFrs {
                 self.learn(report.turn);
             }
         }
+        Ok(())
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         explanation.clients(available.iter().copied());
         explanation.array("index", self.scores.iter().copied());
         explanation.array("estimate", self.estimates.iter().copied());
         explanation.array("pulls", available.iter().map(|client| f64::from(self.pulls[client.index()])));
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(clients.iter().copied());
         let learned = |client| self.learned.iter().find(|(judged, _)| judged == client);
         let found: Vec<[f64; 8]> =
@@ -451,5 +461,6 @@ impl Policy for MabFrs {
         for (number, name) in LEARNED.into_iter().enumerate() {
             explanation.array(name, found.iter().map(|numbers| numbers[number]));
         }
+        Ok(())
     }
 }

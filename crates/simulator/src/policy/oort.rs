@@ -74,6 +74,7 @@ use super::{
     Explanation, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView, TrainingReport, Wants,
     in_seconds,
 };
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{floor, ln, power, sqrt};
 use fedgenie_core::state::Stateful;
@@ -290,7 +291,7 @@ impl Policy for Oort {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         self.turn = ask.turn.0;
         if self.epsilon > self.least {
             self.epsilon = (self.epsilon * self.decay).max(self.least);
@@ -317,17 +318,25 @@ impl Policy for Oort {
         for (place, client) in selection.iter().enumerate() {
             self.is_exploited[client.index()] = place < exploited;
         }
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         match feedback {
             Feedback::Trained(report) => self.learn(report),
             Feedback::Round(_) => self.pacer.close_round(),
             Feedback::Job(_) => {}
         }
+        Ok(())
     }
 
-    fn explain(&self, _: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        _: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         let made = &self.made;
         explanation.clients(made.candidates.iter().copied());
         explanation.array("score", made.scores.iter().copied());
@@ -338,11 +347,13 @@ impl Policy for Oort {
         explanation.scalar("exploit", made.exploit as f64);
         explanation.scalar("explore", made.explore as f64);
         explanation.ids("admitted", made.admitted.iter().copied());
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(clients.iter().copied());
         explanation.array("utility", clients.iter().map(|client| self.utility[client.index()]));
         explanation.array("latency_s", clients.iter().map(|client| self.latency[client.index()]));
+        Ok(())
     }
 }

@@ -38,6 +38,7 @@ use super::{
     SelectionRequest, ServerView,
 };
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::oracle::top_m;
 use fedgenie_core::rng::StreamRng;
@@ -145,13 +146,18 @@ impl Policy for PowerOfChoice {
         true
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
+    fn probe(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut StreamRng,
+    ) -> Result<Probe, Failure> {
         self.draw(ask, view, rng);
-        match self.losses {
+        Ok(match self.losses {
             Losses::Fresh => Probe::Losses(self.drawn.clone()),
             Losses::LastKnown => Probe::None,
             Losses::Trained => Probe::Training { clients: self.drawn.clone(), answers: self.answers },
-        }
+        })
     }
 
     fn effective(&self) -> Vec<(&'static str, Value)> {
@@ -164,7 +170,7 @@ impl Policy for PowerOfChoice {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         self.scores.clear();
         match self.losses {
             Losses::Fresh => {
@@ -199,21 +205,31 @@ impl Policy for PowerOfChoice {
         }
         top_m(&self.scores, ask.cohort.min(self.drawn.len()), &mut self.chosen);
         selection.extend(self.chosen.iter().map(|&index| self.drawn[index as usize]));
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Trained(update) = feedback {
             self.last_known[update.client.index()] = update.loss;
         }
+        Ok(())
     }
 
-    fn explain(&self, _: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        _: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         explanation.clients(self.drawn.iter().copied());
         explanation.array("loss", self.scores.iter().copied());
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(clients.iter().copied());
         explanation.array("loss", clients.iter().map(|client| self.last_known[client.index()]));
+        Ok(())
     }
 }

@@ -74,6 +74,7 @@ use super::actor_critic::ActorCritic;
 use super::{
     Answers, Explanation, Feedback, Policy, PolicyRng, Probe, RoundReport, Selection, SelectionRequest, ServerView,
 };
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::{Better, MetricId, Place, value_of};
 use fedgenie_core::rng::StreamRng;
@@ -158,18 +159,18 @@ impl Policy for ProxyRl {
         self.contribution == Contribution::Training
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
+    fn probe(&mut self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, rng: &mut StreamRng) -> Result<Probe, Failure> {
         self.network.begin(rng);
         self.asked.clear();
         if self.contribution == Contribution::Last && self.has_asked {
-            return Probe::None;
+            return Ok(Probe::None);
         }
         self.asked.extend(ask.available.list());
         let clients = self.asked.clone();
-        match self.contribution.kinds() {
+        Ok(match self.contribution.kinds() {
             [kind] => Probe::Answers { clients, kind },
             _ => Probe::Training { clients, answers: self.answers },
-        }
+        })
     }
 
     fn select(
@@ -178,32 +179,43 @@ impl Policy for ProxyRl {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         self.numbers = self.numbers(ask.available.list(), view);
         self.network.select(&self.numbers, (ask, view), rng.policy, selection);
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Round(report) = feedback {
             self.network.reward(self.reward(report));
         }
+        Ok(())
     }
 
-    fn told_answer(&mut self, client: ClientId, _: &'static str, answer: &[f64]) {
+    fn told_answer(&mut self, client: ClientId, _: &'static str, answer: &[f64]) -> Result<(), Failure> {
         if let Some(known) = self.last.get_mut(client.index()) {
             *known = answer[0];
         }
+        Ok(())
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         explanation.clients(ask.available.list().iter().copied());
         explanation.array("state", self.numbers.iter().copied());
         self.network.explain(explanation);
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(clients.iter().copied());
         explanation.scalar("reward", self.network.rewarded());
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<Tensor> {

@@ -42,6 +42,7 @@ use super::{
     BuildContext, Candidates, Explanation, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::ln;
 use fedgenie_core::rng::StreamRng;
@@ -119,11 +120,11 @@ impl Policy for Random {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         if let Some(probability) = self.probability {
             let counts = self.least..=ask.cohort;
             self.chosen = draw_each(ask.available.list(), probability, counts, rng.policy, selection);
-            return;
+            return Ok(());
         }
         match self.weights {
             Weights::Uniform => draw_uniform(&ask.available, ask.cohort, &mut self.deck, rng.policy, selection),
@@ -134,6 +135,7 @@ impl Policy for Random {
                 draw_by_weight(available, size, count, rng.policy, &mut self.race, selection);
             }
         }
+        Ok(())
     }
 
     fn explain(
@@ -142,7 +144,7 @@ impl Policy for Random {
         view: &ServerView<'_>,
         selection: &[ClientId],
         explanation: &mut Explanation,
-    ) {
+    ) -> Result<(), Failure> {
         explanation.clients(selection.iter().copied());
         if self.probability.is_some() {
             explanation.scalar("chosen", self.chosen as f64);
@@ -155,6 +157,7 @@ impl Policy for Random {
                 explanation.array("weight", available.iter().map(|client| f64::from(view.data_sizes[client.index()])));
             }
         }
+        Ok(())
     }
 }
 

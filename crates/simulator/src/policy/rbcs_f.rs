@@ -39,6 +39,7 @@ use super::{
     SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::ridge::Ridge;
 use fedgenie_core::oracle::{Exact, Instance};
@@ -146,8 +147,8 @@ impl Policy for RbcsF {
         self.context_time > Span::ZERO
     }
 
-    fn probe(&mut self, _: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Probe {
-        Probe::Context(self.context_time)
+    fn probe(&mut self, _: &SelectionRequest<'_>, _: &ServerView<'_>, _: &mut StreamRng) -> Result<Probe, Failure> {
+        Ok(Probe::Context(self.context_time))
     }
 
     fn select(
@@ -156,7 +157,7 @@ impl Policy for RbcsF {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         let (cohort, take) = ask.sizes(available);
         self.latencies.clear();
@@ -176,9 +177,10 @@ impl Policy for RbcsF {
         let instance = Instance { speed: &self.speeds, gain: &self.gains, cohort, take };
         self.solver.maximise(&instance, &mut self.chosen);
         selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         match feedback {
             Feedback::Job(job) => {
                 if let Some(waited) = job.waited.effective() {
@@ -198,16 +200,25 @@ impl Policy for RbcsF {
                 }
             }
         }
+        Ok(())
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         explanation.clients(ask.available.list().iter().copied());
         explanation.array("latency", self.latencies.iter().copied());
         explanation.array("queue", self.gains.iter().copied());
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(clients.iter().copied());
         explanation.array("queue", clients.iter().map(|client| self.queues[client.index()]));
+        Ok(())
     }
 }

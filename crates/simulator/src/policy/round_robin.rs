@@ -24,6 +24,7 @@
 
 use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView};
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
@@ -53,7 +54,7 @@ impl Policy for RoundRobin {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let scope = ask.available.scope();
         let start = scope.partition_point(|&client| client < self.next);
         let circle = (start..scope.len()).chain(0..start);
@@ -61,6 +62,7 @@ impl Policy for RoundRobin {
         if let Some(last) = selection.last() {
             self.next = ClientId(last.0 + 1);
         }
+        Ok(())
     }
 
     fn explain(
@@ -69,8 +71,9 @@ impl Policy for RoundRobin {
         _: &ServerView<'_>,
         selection: &[ClientId],
         explanation: &mut Explanation,
-    ) {
+    ) -> Result<(), Failure> {
         explanation.clients(selection.iter().copied());
         explanation.scalar("next", f64::from(self.next.0));
+        Ok(())
     }
 }

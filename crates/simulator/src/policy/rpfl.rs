@@ -57,6 +57,7 @@ use super::{
 };
 use cluster::NONE;
 use fedgenie_core::config::Complaint;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{ClientId, Turn};
 use fedgenie_core::state::Stateful;
 use schemars::JsonSchema;
@@ -169,7 +170,7 @@ impl Policy for Rpfl {
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         let cohort = ask.sizes(available).0;
         let (mut heard, silent): (Vec<ClientId>, Vec<ClientId>) =
@@ -191,14 +192,16 @@ impl Policy for Rpfl {
         let left = cohort - selection.len();
         selection.extend(silent.into_iter().take(left));
         selection.iter().for_each(|client| self.selected_in[client.index()] = Some(ask.turn));
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Trained(report) = feedback {
             let change = report.change.expect("wanted statistics of updates are told");
             self.changes[report.client.index()] = change.to_vec();
             self.is_new = true;
         }
+        Ok(())
     }
 
     fn explain(
@@ -207,18 +210,20 @@ impl Policy for Rpfl {
         view: &ServerView<'_>,
         _: &[ClientId],
         explanation: &mut Explanation,
-    ) {
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         let of = |client: &ClientId| self.cluster_of.get(client.index()).filter(|&&cluster| cluster != NONE);
         let cluster = |client: &ClientId| of(client).map_or(f64::NAN, |&cluster| f64::from(cluster));
         explanation.clients(available.iter().copied());
         explanation.array("cluster", available.iter().map(cluster));
         explanation.array("selected", available.iter().map(|client| f64::from(view.counts[client.index()])));
+        Ok(())
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(clients.iter().copied());
         let heard = |client: &ClientId| f64::from(u8::from(!self.changes[client.index()].is_empty()));
         explanation.array("heard", clients.iter().map(heard));
+        Ok(())
     }
 }

@@ -56,6 +56,7 @@ use super::{
     SelectionRequest, ServerView, Wants,
 };
 use fedgenie_core::config::{Complaint, check};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::beta::beta_variate;
 use fedgenie_core::oracle::top_m;
@@ -177,31 +178,39 @@ impl Policy for Thompson {
         _: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         if self.members.is_empty() {
             self.members = ask.available.scope().to_vec();
         }
         self.draws.clear();
         if ask.round.0 <= self.warmup {
             draw_uniform(&ask.available, ask.cohort, &mut self.deck, rng.policy, selection);
-            return;
+            return Ok(());
         }
         let available = ask.available.list();
         let draw = |client: &ClientId| beta_variate(self.alpha[client.index()], self.beta[client.index()], rng.policy);
         self.draws.extend(available.iter().map(draw));
         top_m(&self.draws, ask.sizes(available).0, &mut self.chosen);
         selection.extend(self.chosen.iter().map(|&index| available[index as usize]));
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         match feedback {
             Feedback::Job(job) if job.outcome == Outcome::Arrived => self.arrived.push(job.client),
             Feedback::Round(report) => self.learn(report.edge_accuracy),
             Feedback::Job(_) | Feedback::Trained(_) => {}
         }
+        Ok(())
     }
 
-    fn explain(&self, ask: &SelectionRequest<'_>, _: &ServerView<'_>, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain(
+        &self,
+        ask: &SelectionRequest<'_>,
+        _: &ServerView<'_>,
+        _: &[ClientId],
+        explanation: &mut Explanation,
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         explanation.clients(available.iter().copied());
         explanation.array("draw", (0..available.len()).map(|index| self.draws.get(index).copied().unwrap_or(f64::NAN)));
@@ -210,9 +219,10 @@ impl Policy for Thompson {
             alpha / (alpha + beta)
         };
         explanation.array("mean", available.iter().map(mean));
+        Ok(())
     }
 
-    fn explain_after(&self, _: &[ClientId], explanation: &mut Explanation) {
+    fn explain_after(&self, _: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
         explanation.clients(self.members.iter().copied());
         explanation.array("alpha", self.members.iter().map(|client| self.alpha[client.index()]));
         explanation.array("beta", self.members.iter().map(|client| self.beta[client.index()]));
@@ -220,5 +230,6 @@ impl Policy for Thompson {
             self.accuracy.map_or((f64::NAN, f64::NAN), |EdgeAccuracy { before, after }| (after, after - before));
         explanation.scalar("accuracy", accuracy);
         explanation.scalar("change", change);
+        Ok(())
     }
 }

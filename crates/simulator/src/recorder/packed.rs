@@ -169,7 +169,7 @@ mod tests {
         for cut in [0, 1, BLOCK - 1, BLOCK, BLOCK + 5, 2 * BLOCK, text.len()] {
             let mut first = Packed::new(Vec::new()).unwrap();
             first.write_all(&text[..cut]).unwrap();
-            let state = State::save(&mut first);
+            let state = State::save(&mut first).unwrap();
             let mut second = Packed::going_on(first.out.take().unwrap());
             State::load(&mut second, &state).unwrap();
             second.write_all(&text[cut..]).unwrap();

@@ -4,14 +4,26 @@
 //! of candidates.
 
 use super::protocols::Between;
-use super::{Protocol, Run};
+use super::round::Blamed;
+use super::{Protocol, Run, RunError};
 use fedgenie_core::state::{State, StateError, Stateful};
 use fedgenie_learning::learned::SharedModels;
 use std::io;
 
 impl Stateful for Run<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { engine, server, protocol } = self;
+        let (label, round) = (self.server.label.clone(), self.server.round());
+        self.exchange_parts(state);
+        state.told(|failure| match failure.downcast::<Blamed>() {
+            Ok(blamed) => blamed.told(&label, round).into(),
+            Err(failure) => failure,
+        });
+    }
+}
+
+impl Run<'_> {
+    fn exchange_parts(&mut self, state: &mut State<'_>) {
+        let Self { engine, server, protocol, desk: _ } = self;
         let mut models = SharedModels::new(server.learning.as_ref().map_or(0, |learning| learning.model(0).len()));
         server.exchange(state, &mut models);
         engine.exchange(state, &mut models);
@@ -28,8 +40,14 @@ impl Stateful for Run<'_> {
 
 impl Run<'_> {
     /// The state that the rounds to come depend on. Records are the sink's.
-    pub fn save(&mut self) -> Vec<u8> {
-        State::save(self)
+    ///
+    /// # Errors
+    /// If a policy or a rule of clusters cannot be saved.
+    pub fn save(&mut self) -> Result<Vec<u8>, RunError> {
+        State::save(self).map_err(|error| match error {
+            StateError::Failed(failure) => RunError::of_state(failure),
+            StateError::Damaged | StateError::TooLong(_) => unreachable!("nothing is loaded"),
+        })
     }
 
     /// The state that the [sink](crate::recorder::Sink::save) needs to continue: all of its input is on disk then.
@@ -44,7 +62,7 @@ impl Run<'_> {
     /// it was [saved](Run::save).
     ///
     /// # Errors
-    /// If the bytes are not those of such a run. The run cannot go on then.
+    /// If the bytes are not those of such a run, or a component fails, with a [`RunError`]. The run cannot go on then.
     pub fn load(&mut self, bytes: &[u8]) -> Result<(), StateError> {
         State::load(self, bytes)
     }

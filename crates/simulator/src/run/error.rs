@@ -1,10 +1,41 @@
 //! Why a run ends early.
 
 use crate::population::LatencyError;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::limits::CLOCK_SECONDS;
 use fedgenie_core::time::{SpanError, VirtualTime};
+use std::fmt;
 use std::io;
+
+/// The part of a run that a program may bring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A policy: its label in quotes, and its server where there are several.
+    Policy(String),
+    /// The task.
+    Task,
+    /// The rule that assigns edge servers to clusters.
+    Clusters,
+    /// The server's step.
+    Algorithm,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy(name) => write!(formatter, "policy {name}"),
+            Self::Task => formatter.write_str("the task"),
+            Self::Clusters => formatter.write_str("the rule of clusters"),
+            Self::Algorithm => formatter.write_str("the algorithm"),
+        }
+    }
+}
+
+/// A client's part in a sentence, if there is one.
+fn of_client(client: Option<&ClientId>) -> String {
+    client.map_or_else(String::new, |client| format!("{client} in "))
+}
 
 /// Why a run ended early. The records up to then stand.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +52,23 @@ pub enum RunError {
         /// The violated rule.
         what: String,
     },
+    /// A policy, a task or a rule of clusters failed: code from outside, for a reason of its own.
+    #[error("{role} failed in {method}, {}{round}: {source}", of_client(client.as_ref()))]
+    Outside {
+        /// Which of them.
+        role: Role,
+        /// The method that failed.
+        method: &'static str,
+        /// The client that it was about, if it is a task's method about one.
+        client: Option<ClientId>,
+        /// The server's round.
+        round: Round,
+        /// Its reason, which can be downcast to its own type.
+        source: Failure,
+    },
+    /// The run was stopped in the middle of a round, at the caller's request.
+    #[error("stopped in the middle of a round")]
+    Halted,
     /// A law gave an impossible duration.
     #[error(transparent)]
     Latency(#[from] LatencyError),
@@ -152,4 +200,34 @@ pub enum RunError {
     /// Records could not be kept.
     #[error("cannot keep the records: {0}")]
     Io(#[from] io::Error),
+}
+
+impl RunError {
+    /// The error of a component of a run that could not be saved or loaded.
+    pub fn of_state(failure: Failure) -> Self {
+        match failure.downcast() {
+            Ok(error) => *error,
+            Err(failure) => Self::Io(io::Error::other(failure)),
+        }
+    }
+}
+
+/// A method of a policy that failed; who and when is added by the server.
+#[derive(Debug)]
+pub(in crate::run) struct Failed {
+    pub method: &'static str,
+    pub source: Failure,
+}
+
+impl Failed {
+    /// Names the method of a failure.
+    pub fn of(method: &'static str) -> impl FnOnce(Failure) -> Self {
+        move |source| Self { method, source }
+    }
+
+    /// As the error of a run.
+    pub fn told(self, role: Role, round: Round) -> RunError {
+        let Self { method, source } = self;
+        RunError::Outside { role, method, client: None, round, source }
+    }
 }

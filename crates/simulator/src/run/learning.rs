@@ -3,6 +3,7 @@
 mod accuracy;
 mod before;
 mod evaluation;
+mod faults;
 mod hindsight;
 mod intake;
 mod subsets;
@@ -13,8 +14,10 @@ pub(super) use intake::{EdgeModel, Intake, Sought, Trained, Work};
 
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
-use crate::run::error::RunError;
+use crate::run::error::{Failed, Role, RunError};
 use crate::world::{Training, World};
+use faults::Faults;
+use fedgenie_core::halt::{Effort, Halt};
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_core::oracle::utility::contribution::deviation;
@@ -22,7 +25,7 @@ use fedgenie_core::state::State;
 use fedgenie_learning::algorithm::Aging;
 use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::learned;
-use fedgenie_learning::learned::{Arrival, Folded, Learner, NotFinite, Remember, Sent, SharedModels, Tier};
+use fedgenie_learning::learned::{Arrival, Folded, Learner, Remember, Sent, SharedModels, Tier, Unfolded};
 use fedgenie_learning::model::weights::{Tensor, to_safetensors};
 use fedgenie_learning::task::{Context, Need, PrivateView, Task, tensors_of_models};
 use fedgenie_learning::training::{Assignment, train};
@@ -43,6 +46,9 @@ pub(super) struct Learning<'w> {
     updates: Vec<Update>,
     /// The work of the updates aggregated last, where a policy evaluates subsets of them.
     folded: Vec<Work>,
+    /// When work may end early.
+    pub halt: Halt,
+    faults: Faults,
 }
 
 impl<'w> Learning<'w> {
@@ -57,13 +63,24 @@ impl<'w> Learning<'w> {
         let Training { aggregation, algorithm, .. } = &world.training;
         let learner = Learner::new(layout, algorithm, aggregation, aging, clients);
         let state = learned::State::new(task, &learner, clusters, world.servers(), &world.streams);
-        Self { world, task, has_drifted: false, layout, learner, state, updates: Vec::new(), folded: Vec::new() }
+        let (updates, folded, halt, faults) = Default::default();
+        Self { world, task, has_drifted: false, layout, learner, state, updates, folded, halt, faults }
     }
 
     /// The models, and the memory of clients, servers and the algorithm.
     pub fn exchange(&mut self, state: &mut State<'_>, shared: &mut SharedModels) {
-        let Self { world: _, task: _, has_drifted: _, layout: _, learner: _, state: learned, updates: _, folded: _ } =
-            self;
+        let Self {
+            world: _,
+            task: _,
+            has_drifted: _,
+            layout: _,
+            learner: _,
+            state: learned,
+            updates: _,
+            folded: _,
+            halt: _,
+            faults: _,
+        } = self;
         let learned::State { round, models, servers, private, moved, memories, memory } = learned;
         models.iter_mut().for_each(|model| shared.exchange(model, state));
         state.fields(servers);
@@ -141,15 +158,28 @@ impl<'w> Learning<'w> {
         Some(to_safetensors(&tensors))
     }
 
-    fn context(&self, wants: Wants) -> Context<'w> {
-        Context { loss_rms: wants.loss_rms, ..self.world.context() }
+    fn context(&self, wants: Wants) -> Context<'_> {
+        Context { loss_rms: wants.loss_rms, halt: &self.halt, ..self.world.context() }
+    }
+
+    const fn effort(&self, parallel: bool) -> Effort<'_> {
+        Effort { parallel, halt: &self.halt }
+    }
+
+    /// Looks whether the work since the last look is whole: nothing has failed, nothing was stopped.
+    ///
+    /// # Errors
+    /// The task's failure, or [`RunError::Halted`].
+    pub fn check_work(&self, round: Round) -> Result<(), RunError> {
+        self.faults.check(round)?;
+        if self.halt.is_due() { Err(RunError::Halted) } else { Ok(()) }
     }
 
     /// Trains the given work; the updates lie in `self.updates`, in the order of the list that is returned: ascending
     /// (client, job), without clients that have no data.
     ///
     /// # Errors
-    /// The first client whose update is not finite.
+    /// The first client whose update is not finite, the task's failure, or [`RunError::Halted`].
     fn train(
         &mut self,
         round: Round,
@@ -166,9 +196,14 @@ impl<'w> Learning<'w> {
         if self.updates.len() < jobs.len() {
             self.updates.resize_with(jobs.len(), Update::default);
         }
-        let context = self.context(wants);
+        let context = Context { loss_rms: wants.loss_rms, halt: &self.halt, ..self.world.context() };
         let updates = &mut self.updates[..jobs.len()];
-        train((self.task, self.learner.algorithm.job.as_deref()), &context, &jobs, parallel, updates);
+        let rule = self.learner.algorithm.job.as_deref();
+        self.faults.note(train((self.task, rule), &context, &jobs, parallel, updates));
+        self.faults.check(round)?;
+        if self.halt.is_due() {
+            return Err(RunError::Halted);
+        }
         for (work, update) in work.iter().zip(&*updates) {
             if update.diverged {
                 return Err(RunError::Diverged { client: work.client, round });
@@ -297,6 +332,7 @@ impl<'w> Learning<'w> {
                 }
                 let aggregated = self.state.models[0].clone();
                 self.inspect(&work, wants, &aggregated, &mut trained, parallel);
+                self.check_work(round)?;
                 self.folded = if sought.subsets { work } else { Vec::new() };
                 Ok((trained, is_new))
             }
@@ -333,7 +369,7 @@ impl<'w> Learning<'w> {
         }
         let open = self.state.open(round, self.task);
         let folded = self.state.fold(&self.learner, open, Tier::Server, arrivals, Remember::All(arrived));
-        folded.map_err(|NotFinite| RunError::ServerDiverged { round })
+        folded.map_err(|why| unfolded(why, round))
     }
 
     /// Checks that the task has the parts that a round needs.
@@ -380,7 +416,7 @@ impl<'w> Learning<'w> {
         let folded = state.fold(&self.learner, open, Tier::Edge(cluster), &arrivals, Remember::Nobody);
         let learned::State { models, private: table, memory, .. } = state;
         (self.state.private, self.state.memory) = (table, memory);
-        let Folded { rows: moved, private, .. } = folded.map_err(|NotFinite| RunError::ServerDiverged { round })?;
+        let Folded { rows: moved, private, .. } = folded.map_err(|why| unfolded(why, round))?;
         *model = models[cluster as usize].clone();
         rows.extend(moved);
         rows.sort_unstable();
@@ -389,6 +425,7 @@ impl<'w> Learning<'w> {
         self.note_kept(private);
         let mut trained = self.said(&work, sought, parallel);
         self.inspect(&work, wants, model, &mut trained, parallel);
+        self.check_work(round)?;
         self.folded = if sought.subsets { work } else { Vec::new() };
         Ok(trained)
     }
@@ -414,6 +451,14 @@ fn arrivals<'a>(
         update,
     };
     work.iter().zip(updates).map(one).collect()
+}
+
+/// Why a round has no new model.
+fn unfolded(why: Unfolded, round: Round) -> RunError {
+    match why {
+        Unfolded::NotFinite => RunError::ServerDiverged { round },
+        Unfolded::Failed(source) => Failed { method: "fold", source }.told(Role::Algorithm, round),
+    }
 }
 
 /// A client's change of the trained parameters.

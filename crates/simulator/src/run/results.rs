@@ -11,6 +11,7 @@ use crate::run::learning::Learning;
 use crate::run::round::Server;
 use crate::run::timeline::Accounts;
 use crate::world::Metrics;
+use fedgenie_core::halt::Halt;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
@@ -188,6 +189,15 @@ impl Run<'_> {
     /// Whether the next rounds spread the clients over the current rayon pool; changes no result.
     pub const fn set_parallel(&mut self, parallel: bool) {
         self.server.settings.parallel = parallel;
+    }
+
+    /// Lets a round end early once the flag is due, with [`RunError::Halted`]: between batches of training, blocks of an
+    /// evaluation and events. The run cannot go on then; one that is never stopped does not notice the flag.
+    pub fn set_halt(&mut self, halt: Halt) {
+        if let Some(learning) = &mut self.server.learning {
+            learning.halt = halt.clone();
+        }
+        self.engine.halt = halt;
     }
 
     /// Selections per group so far, where groups are named.

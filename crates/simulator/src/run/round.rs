@@ -13,6 +13,6 @@ pub(super) use clusters::ClusterDecision;
 pub(super) use cohort::Cohort;
 pub(super) use probe::{Pending, price};
 pub(super) use question::{Asker, Explained, Question, SelectionStreams};
-pub(super) use selector::{Known, Limits, Selector};
+pub(super) use selector::{Blamed, Known, Limits, Of, Selector};
 pub(super) use server::{CLOUD, RoundUnderWay, Server, Told, numbered, report_round};
 pub use settings::RunSettings;

@@ -84,6 +84,7 @@ pub fn world(base: &str, more: &str) -> World {
         ties: Ties::Fifo,
         aggregation: Default::default(),
         algorithm: Default::default(),
+        outside: None,
         reward: None,
         meters: Vec::new(),
         hindsight: hindsight.map(|HindsightLines { utility, kappa, t_semi, size, every }| HindsightPlan {

@@ -3,6 +3,7 @@
 
 use super::{Training, World, WorldError, WorldPlan};
 use crate::protocol::Rule;
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{ClientId, JobNumber};
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::algorithm::Algorithm;
@@ -113,7 +114,7 @@ impl WorldPlan {
         warnings: &mut Vec<String>,
     ) -> Result<Budget, WorldError> {
         let Some(plan) = &self.budget else { return Ok(Budget::default()) };
-        let context = Context { settings, streams, loss_rms: false };
+        let context = Context { settings, streams, loss_rms: false, halt: &NEVER };
         let price = |client: usize| {
             let [down, up] = transfer(task, &context, ClientId::from_index(client), JobNumber(1));
             down.saturating_add(up)

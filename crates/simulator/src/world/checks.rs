@@ -46,7 +46,16 @@ impl WorldPlan {
             has_gradient: task.and_then(Task::losses).is_some_and(Losses::has_gradient),
             has_own_combination: task.is_some_and(|task| task.combination().is_some()),
         };
-        Ok(Algorithm::new(&self.algorithm, &scene).map_err(|complaint| complaint.below("algorithm"))?)
+        let algorithm = Algorithm::new(&self.algorithm, &scene).map_err(|complaint| complaint.below("algorithm"))?;
+        let outside = self.outside.clone();
+        let refuse = |path, message| Err(WorldError::scenario(path, message));
+        if outside.is_some() && algorithm.combine.is_some() {
+            return refuse("algorithm", "combines updates, and so does the program's algorithm; take the entry out");
+        }
+        if outside.is_some() && self.clusters.is_some() {
+            return refuse("clusters", "there are several models, and the program's algorithm moves one; take it out");
+        }
+        Ok(Algorithm { outside, ..algorithm })
     }
 
     /// Checks that the task has the losses that rule and regret of clusters compare.
@@ -133,12 +142,12 @@ impl WorldPlan {
             return Ok(());
         }
         let mut slope = Vec::new();
-        let is_known = |task: &dyn Task| {
+        let mut is_known = |task: &dyn Task| {
             let of =
                 |losses: &dyn Losses| initially(task, streams, servers(rule), |state| losses.slope(state, &mut slope));
-            task.losses().is_some_and(of)
+            task.losses().map_or(Ok(false), of)
         };
-        if task.is_some_and(is_known) {
+        if task.map_or(Ok(false), &mut is_known).map_err(TaskError::Outside)? {
             return Ok(());
         }
         let task = self.task.about().name;

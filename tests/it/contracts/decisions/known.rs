@@ -2,6 +2,7 @@
 
 use super::{FOUR, SYNCHRONOUS, Told, decision, source, world_of};
 use crate::support::{SETTINGS, Seen, changed};
+use fedgenie::failure::Failure;
 use fedgenie::policy::{
     Bounds, BuildContext, Capabilities, OutsidePolicy, Policies, Policy, PolicyRng, PolicySource, Selection,
     SelectionRequest, ServerView,
@@ -50,7 +51,7 @@ impl Policy for Asking {
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let (client, from, to) = self.question;
         let at = |seconds: u64| ask.now + Span(seconds * 1_000_000_000);
         let answer = view.forecast(fedgenie::id::ClientId(client), at(from), at(to));
@@ -58,6 +59,7 @@ impl Policy for Asking {
         self.bounds.lock().unwrap().push(view.bounds);
         assert_eq!(view.layout.is_some(), self.capabilities.layout);
         selection.extend(ask.available.list().iter().take(1));
+        Ok(())
     }
 }
 

@@ -91,8 +91,8 @@ impl fedgenie::policy::Policy for Waiting {
         _: &fedgenie::policy::SelectionRequest<'_>,
         _: &fedgenie::policy::ServerView<'_>,
         _: &mut fedgenie::rng::StreamRng,
-    ) -> fedgenie::policy::Probe {
-        fedgenie::policy::Probe::Context(fedgenie::time::Span(4_000_000_000))
+    ) -> Result<fedgenie::policy::Probe, fedgenie::failure::Failure> {
+        Ok(fedgenie::policy::Probe::Context(fedgenie::time::Span(4_000_000_000)))
     }
 
     fn select(
@@ -101,8 +101,8 @@ impl fedgenie::policy::Policy for Waiting {
         view: &fedgenie::policy::ServerView<'_>,
         rng: &mut fedgenie::policy::PolicyRng<'_>,
         selection: &mut fedgenie::policy::Selection,
-    ) {
-        self.0.select(ask, view, rng, selection);
+    ) -> Result<(), fedgenie::failure::Failure> {
+        self.0.select(ask, view, rng, selection)
     }
 }
 

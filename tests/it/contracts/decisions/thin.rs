@@ -3,6 +3,7 @@
 
 use super::{FOUR, play_in, source, world_of};
 use crate::support::changed;
+use fedgenie::failure::Failure;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{Capabilities, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView, Subsets};
 use fedgenie::state::{State, Stateful};
@@ -55,7 +56,7 @@ impl Policy for Unbiased {
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let (scope, turn) = (ask.available.scope(), ask.turn.0 as usize);
         let draws: &[usize] = if view.bounds.unwrap().most == 1 { &[turn - 1] } else { &[turn - 1, turn, turn - 1] };
         for draw in draws {
@@ -64,6 +65,7 @@ impl Policy for Unbiased {
             let clients = scope.len() as f64;
             selection.weights.push(clients * view.shares[client.index()] / draws.len() as f64);
         }
+        Ok(())
     }
 }
 
@@ -112,7 +114,7 @@ impl Policy for Pacer {
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let bounds = view.bounds.unwrap();
         for &client in ask.available.list() {
             let fits = |epochs: &u32| {
@@ -128,6 +130,7 @@ impl Policy for Pacer {
         }
         let longest = selection.work.iter().map(|&epochs| duration(epochs)).max();
         selection.deadline = longest.filter(|_| bounds.deadline_least.is_some());
+        Ok(())
     }
 }
 
@@ -187,16 +190,17 @@ impl Policy for Chooser {
         view: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let segments = view.layout.unwrap().segments().iter();
         *self.layout.lock().unwrap() = segments.map(|segment| (segment.name.clone(), segment.len)).collect();
         match self.best {
             Some(best) => selection.push(ClientId(best)),
             None => selection.extend(ask.available.scope().iter().take(ask.most.min(2))),
         }
+        Ok(())
     }
 
-    fn judge(&mut self, subsets: &Subsets<'_>) {
+    fn judge(&mut self, subsets: &Subsets<'_>) -> Result<(), Failure> {
         let clients = subsets.clients();
         let mut worth = self.worth.lock().unwrap();
         let mut of = |members: &[ClientId]| {
@@ -208,12 +212,14 @@ impl Policy for Chooser {
         of(clients);
         let single: Vec<(ClientId, f64)> = clients.iter().map(|&client| (client, of(&[client]))).collect();
         self.best = single.iter().max_by(|one, other| one.1.total_cmp(&other.1)).map(|(client, _)| client.0);
+        Ok(())
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
         if let Feedback::Round(report) = feedback {
             assert!(report.selected.len() <= 2);
         }
+        Ok(())
     }
 }
 
@@ -264,15 +270,17 @@ fn subsets_count_with_their_weights_and_ages() {
             view: &ServerView<'_>,
             rng: &mut PolicyRng<'_>,
             selection: &mut Selection,
-        ) {
-            self.0.select(ask, view, rng, selection);
+        ) -> Result<(), Failure> {
+            self.0.select(ask, view, rng, selection)?;
+            Ok(())
         }
-        fn judge(&mut self, subsets: &Subsets<'_>) {
+        fn judge(&mut self, subsets: &Subsets<'_>) -> Result<(), Failure> {
             let one = |members: &[ClientId]| {
                 (members.iter().map(|client| client.0).collect::<Vec<_>>(), subsets.quality(members))
             };
             let singles = subsets.clients().iter().map(|client| one(&[*client]));
             self.1.lock().unwrap().extend(singles.chain([one(subsets.clients())]));
+            Ok(())
         }
     }
     let late = "late = { carry = { staleness = { polynomial = { exponent = 1.0 } } } }\n";

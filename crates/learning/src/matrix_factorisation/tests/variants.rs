@@ -3,6 +3,7 @@
 use super::super::*;
 use crate::ratings::triplets::Triplet;
 use crate::trainer::OptimizerConfig;
+use fedgenie_core::halt::NEVER;
 
 const D: usize = 19;
 const USERS: usize = 2;
@@ -100,6 +101,7 @@ fn found(variant: Variant, moves: Moves, path: Path) -> (Outcome, Vec<f32>, Vec<
     };
     let positives = POSITIVES.concat();
     let job = Job {
+        halt: &NEVER,
         table: &items,
         users: &users,
         positives: &positives,

@@ -5,6 +5,7 @@ use crate::metric::Definition;
 use crate::metric::accuracy::ACCURACY;
 use crate::metric::loss::LOSS;
 use crate::model::{Batch, Evaluation, outputs};
+use fedgenie_core::halt::Effort;
 use fedgenie_core::metric::Measures;
 
 impl Labelled {
@@ -32,11 +33,15 @@ impl Labelled {
         &self,
         sums: Evaluation,
         (model, batches): (&[f32], &[Batch<'_>]),
-        parallel: bool,
+        effort: Effort<'_>,
         values: &mut [f64],
     ) -> f64 {
         let needs_outputs = self.metrics.iter().any(|metric| metric.needs_outputs());
-        let found = needs_outputs.then(|| outputs(&*self.model, model, batches, parallel));
+        let found = needs_outputs.then(|| outputs(&*self.model, model, batches, effort));
+        // Some of the outputs may be missing.
+        if effort.halt.is_due() {
+            return 0.0;
+        }
         let of = |metric: &&Definition| metric.of_examples(&sums, found.as_ref());
         values.iter_mut().zip(self.metrics.iter().map(of)).for_each(|(value, found)| *value = found);
         sums.examples as f64

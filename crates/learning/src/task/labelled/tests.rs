@@ -6,6 +6,7 @@ use crate::model::network::{Loss, NetworkBuilder};
 use crate::model::{LinearRegression, families};
 use crate::task::job_tests::{check, check_none};
 use crate::trainer::{Length, OptimizerConfig};
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{JobNumber, Round};
 use ndarray::Array2;
 
@@ -53,9 +54,9 @@ fn a_mean_gradient_is_that_of_the_batches_of_the_first_epoch() {
     let start = (&task as &dyn Task).initial_model(0, &streams);
     let (client, number) = (ClientId(1), JobNumber(3));
     let job = Job { client, round: Round(1), number, start: &start, private: None, epochs: None, correction: None };
-    let context = Context { settings: &settings, streams: &streams, loss_rms: true };
+    let context = Context { settings: &settings, streams: &streams, loss_rms: true, halt: &NEVER };
     let mut found = Vec::new();
-    assert!(task.gradient(&job, &context, &mut Worker::default(), &mut found));
+    assert!(task.gradient(&job, &context, &mut Worker::default(), &mut found).unwrap());
     let mut order = task.partition.client(client).to_vec();
     streams.stream(Purpose::BatchOrder, 1, 3).shuffle(&mut order);
     let mut expected = vec![0.0; start.len()];

@@ -37,6 +37,8 @@ use crate::model::weights::TensorLayout;
 use crate::ratings::Part;
 use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, Task, Worker};
 use crate::trainer::{Buffers, DenseJob, LocalTraining, Slopes, Wanted};
+use fedgenie_core::failure::Failure;
+use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::sqrt;
 use fedgenie_core::math::special::normal_quantile as standard_normal;
@@ -312,11 +314,18 @@ impl Task for RatingFactors {
         settings.examples(self.holdings.examples(client)) * 6.0 * self.settings.factors as f64
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
+    fn train(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        update: &mut Update,
+    ) -> Result<(), Failure> {
         self.run(job, context, worker, Wanted::Update(update));
+        Ok(())
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], _parallel: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], _effort: Effort<'_>) -> Result<(), Failure> {
         for ask in asks {
             let part = match ask.on {
                 On::Test | On::Client(_) | On::Server(..) | On::ServerTest(..) => Part::Test,
@@ -329,6 +338,7 @@ impl Task for RatingFactors {
             let sums = Errors::of(self.errors(part, ask.state.model));
             measure([&sums].into_iter(), ask);
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -346,18 +356,24 @@ impl Losses for RatingFactors {
         true
     }
 
-    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+    fn gradient(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        gradient: &mut Vec<f32>,
+    ) -> Result<bool, Failure> {
         self.run(job, context, worker, Wanted::Gradient(gradient));
-        self.describe().examples_of(job.client) > 0
+        Ok(self.describe().examples_of(job.client) > 0)
     }
 
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> Result<f64, Failure> {
         let sum: f64 = self.errors(Part::Train, state.model).map(|error| error * error).sum();
-        sum / self.holdings.examples(client) as f64
+        Ok(sum / self.holdings.examples(client) as f64)
     }
 
-    fn squared_losses(&self, _client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> f64 {
-        self.errors(Part::Train, state.model).map(|error| error * error * error * error).sum()
+    fn squared_losses(&self, _client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> Result<f64, Failure> {
+        Ok(self.errors(Part::Train, state.model).map(|error| error * error * error * error).sum())
     }
 }
 

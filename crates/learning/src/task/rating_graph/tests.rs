@@ -9,6 +9,7 @@ use crate::ratings::social::{SocialConfig, SocialPartition, SocialSource, Synthe
 use crate::task::job_tests::check;
 use crate::task::{JobKey, PrivateTable, PrivateView};
 use crate::trainer::OptimizerConfig;
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{JobNumber, Round};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -115,7 +116,7 @@ fn measures_are_pooled_over_clients_and_the_same_on_any_number_of_threads() {
     let mut apart = Vec::new();
     for client in (0..4).map(ClientId) {
         let mut values = [0.0; 3];
-        let weight = dynamic.measure(On::Client(client), &state(&model), false, &mut values);
+        let weight = dynamic.measure(On::Client(client), &state(&model), false, &mut values).unwrap();
         assert!((values[0] * values[0] - values[2]).abs() < 1e-9 && values[1] <= values[0]);
         apart.push((weight, values));
     }
@@ -123,19 +124,19 @@ fn measures_are_pooled_over_clients_and_the_same_on_any_number_of_threads() {
     let mut valid = [0.0; 3];
     let state_of_both = state(&model);
     let asks = [Ask::new(On::Test, &state_of_both, &mut test), Ask::new(On::Valid, &state_of_both, &mut valid)];
-    task.evaluate(&mut { asks }, true);
+    task.evaluate(&mut { asks }, true.into()).unwrap();
     let total: f64 = apart.iter().map(|(weight, _)| weight).sum();
     let loss = apart.iter().map(|(weight, values)| weight * values[2]).sum::<f64>() / total;
     assert!((loss - test[2]).abs() < 1e-9 * loss && total == task.holdings().split().test.len() as f64);
     let mut alone = [0.0; 3];
     for (on, both) in [(On::Test, test), (On::Valid, valid)] {
-        dynamic.measure(on, &state(&model), false, &mut alone);
+        dynamic.measure(on, &state(&model), false, &mut alone).unwrap();
         assert_eq!(alone, both);
     }
     // By hand: predictions on a client's own graph.
     let losses = task.rating_losses(ClientId(2), &model, &mut Scratch::default());
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;
-    assert_eq!(task.client_loss(ClientId(2), &state(&model)), mean);
+    assert_eq!(task.client_loss(ClientId(2), &state(&model)).unwrap(), mean);
     assert_eq!(losses.len(), dynamic.examples(ClientId(2)));
 }
 
@@ -169,9 +170,9 @@ fn trained(task: &dyn Task, streams: &Streams, steps: u32, lr: f64) -> (Vec<f32>
         epochs: None,
         correction: None,
     };
-    let context = Context { settings: &settings, streams, loss_rms: true };
+    let context = Context { settings: &settings, streams, loss_rms: true, halt: &NEVER };
     let mut update = Update::default();
-    task.train(&job, &context, &mut Worker::default(), &mut update);
+    task.train(&job, &context, &mut Worker::default(), &mut update).unwrap();
     assert!(!update.diverged && update.loss_rms.unwrap() >= update.first_loss);
     (update.parameters, update.first_loss)
 }
@@ -188,7 +189,7 @@ fn factors_learn_more_than_the_mean() {
         let task = RatingFactors::new(settings, holdings_of(drawn, 4, None, true), None);
         let (model, first) = trained(&task, &streams, 150, 0.02);
         let mut values = [0.0; 3];
-        let count = (&task as &dyn Task).measure(On::Test, &state(&model), false, &mut values);
+        let count = (&task as &dyn Task).measure(On::Test, &state(&model), false, &mut values).unwrap();
         let mean = task.appendix().controls[0].1[0].1;
         assert!(values[0] < mean && count == 360.0, "{kind:?}: {values:?}, {mean}, {first}");
     }

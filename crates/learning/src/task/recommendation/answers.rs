@@ -13,6 +13,7 @@
 use super::{Recommendation, RowRecommender};
 use crate::matrix_factorisation::first_epoch;
 use crate::task::{Context, JobKey, ModelState, ProbeKind, Probes};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{ClientId, JobNumber};
 use rayon::prelude::*;
 
@@ -42,8 +43,9 @@ impl Probes for Recommendation {
         _context: &Context<'_>,
         state: &ModelState<'_>,
         answer: &mut Vec<f64>,
-    ) {
+    ) -> Result<(), Failure> {
         answer.extend(self.tell(kind, &[job], state, false));
+        Ok(())
     }
 
     fn answers(
@@ -53,8 +55,8 @@ impl Probes for Recommendation {
         _context: &Context<'_>,
         state: &ModelState<'_>,
         parallel: bool,
-    ) -> Vec<f64> {
-        self.tell(kind, jobs, state, parallel)
+    ) -> Result<Vec<f64>, Failure> {
+        Ok(self.tell(kind, jobs, state, parallel))
     }
 
     fn bytes(&self, kind: &ProbeKind, job: JobKey, _context: &Context<'_>) -> Option<u64> {

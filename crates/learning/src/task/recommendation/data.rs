@@ -7,6 +7,7 @@ use crate::ratings::reference::Popularity;
 use crate::ratings::triplets::Triplet;
 use crate::ratings::{Dropped, Ids, Part, Ratings, RatingsSplit};
 use crate::task::{Appendix, Controls, Description, On};
+use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Place;
 use fedgenie_core::text::spreadsheet::cell;
@@ -110,9 +111,9 @@ impl Source {
         users: impl Iterator<Item = u32>,
         parts: [&HeldOut; PARTS],
         model: &dyn ScoreItems,
-        parallel: bool,
+        effort: Effort<'_>,
     ) -> [Means; PARTS] {
-        evaluate_users(users, model, self.items(), parts.map(HeldOut::lists), &self.cutoffs, parallel)
+        evaluate_users(users, model, self.items(), parts.map(HeldOut::lists), &self.cutoffs, effort)
     }
 
     /// The same; and for the first part also the means over a part of the users.
@@ -121,11 +122,11 @@ impl Source {
         users: impl Iterator<Item = u32>,
         parts: [&HeldOut; PARTS],
         model: &dyn ScoreItems,
-        parallel: bool,
+        effort: Effort<'_>,
         is_meant: impl Fn(u32) -> bool,
     ) -> ([Means; PARTS], Means) {
         let parts = parts.map(HeldOut::lists);
-        evaluate_some(users, model, self.items(), parts, &self.cutoffs, parallel, is_meant)
+        evaluate_some(users, model, self.items(), parts, &self.cutoffs, effort, is_meant)
     }
 
     /// Four of five items, the least popular by training ratings, the first among equals; ascending.

@@ -7,6 +7,7 @@ use crate::ranking::Means;
 use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
 use crate::task::{Ask, ModelState, On, PrivateView};
+use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::Purpose;
 
@@ -40,20 +41,20 @@ impl UserModels for Rows<'_> {
 impl Recommendation {
     /// The measures of one model. Users are scored once for test and validation data that stand together, and those
     /// with trained homes, of which the measures of the model alone are, once with the test data before.
-    pub(super) fn measure(&self, asks: &mut [Ask<'_>], parallel: bool) {
+    pub(super) fn measure(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) {
         let mut participants = None;
         for asks in asks.chunk_by_mut(|test, valid| self.source.valid.is_some() && test.goes_with(valid)) {
             match (asks, &self.source.valid) {
                 ([test, valid], Some(of_valid)) => {
                     let parts = [&self.source.test, of_valid];
-                    participants = Some(self.ranked(self.source.everybody(), parts, parallel, [test, valid]));
+                    participants = Some(self.ranked(self.source.everybody(), parts, effort, [test, valid]));
                 }
                 ([ask], _) if ask.on == On::Model => {
-                    self.measure_model(ask.state, parallel, participants.take(), ask.values);
+                    self.measure_model(ask.state, effort, participants.take(), ask.values);
                 }
                 ([ask], _) => match self.source.asked(ask.on) {
                     Some((users, held_out)) => {
-                        let means = self.ranked(users, [held_out], parallel, [&mut *ask]);
+                        let means = self.ranked(users, [held_out], effort, [&mut *ask]);
                         participants = if ask.on == On::Test { Some(means) } else { participants };
                     }
                     None => ask.values.fill(f64::NAN),
@@ -69,7 +70,7 @@ impl Recommendation {
         &self,
         users: impl Iterator<Item = u32>,
         parts: [&HeldOut; PARTS],
-        parallel: bool,
+        effort: Effort<'_>,
         asks: [&mut Ask<'_>; PARTS],
     ) -> Means {
         let state = asks[0].state;
@@ -80,7 +81,7 @@ impl Recommendation {
             let home = self.source.holdings.home(user);
             home.is_some_and(|(client, _)| state.private.get(client).is_some())
         };
-        let (means, participants) = self.source.rank_some(users, parts, &*scores, parallel, has_trained);
+        let (means, participants) = self.source.rank_some(users, parts, &*scores, effort, has_trained);
         for (means, ask) in means.iter().zip(asks) {
             ask.values.copy_from_slice(&means.values);
             ask.weight = means.users as f64;

@@ -34,6 +34,8 @@ use crate::ratings::negatives::negative;
 use crate::ratings::triplets::Triplet;
 use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, Task, Worker};
 use crate::trainer::{LocalTraining, Wanted};
+use fedgenie_core::failure::Failure;
+use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::{Purpose, Streams};
@@ -273,12 +275,12 @@ impl Multimodal {
     }
 
     /// The measures of one kind of data.
-    fn measure(&self, ask: &mut Ask<'_>, parallel: bool) {
+    fn measure(&self, ask: &mut Ask<'_>, effort: Effort<'_>) {
         let Some((users, held_out)) = self.source.asked(ask.on) else {
             return ask.values.fill(f64::NAN);
         };
         let fixed = if ask.on == On::Valid { &self.valid } else { &self.test };
-        self.ranked(&users.collect::<Vec<u32>>(), [(held_out, fixed)], parallel, [ask]);
+        self.ranked(&users.collect::<Vec<u32>>(), [(held_out, fixed)], effort, [ask]);
     }
 
     /// The measures of one model by each of the held-out parts, for which users' items are scored once.
@@ -286,7 +288,7 @@ impl Multimodal {
         &self,
         users: &[u32],
         parts: [(&HeldOut, &Fixed); PARTS],
-        parallel: bool,
+        effort: Effort<'_>,
         asks: [&mut Ask<'_>; PARTS],
     ) {
         let Settings { shape, objective, .. } = &self.settings;
@@ -297,7 +299,7 @@ impl Multimodal {
         let scores = ItemScores::new(shape, &self.features, asks[0].state.model);
         let model = WithLosses { scores, objective, parts: &losses };
         let held_out = parts.map(|(held_out, _)| held_out);
-        let means = self.source.rank(users.iter().copied(), held_out, &model, parallel);
+        let means = self.source.rank(users.iter().copied(), held_out, &model, effort);
         for ((means, losses), ask) in means.iter().zip(&losses).zip(asks) {
             let (of_ranking, loss) = ask.values.split_at_mut(means.values.len());
             of_ranking.copy_from_slice(&means.values);
@@ -349,21 +351,29 @@ impl Task for Multimodal {
         settings.examples(self.description.examples_of(client)) * (of_pair * (1 + objective.negatives)) as f64
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, update: &mut Update) {
+    fn train(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        update: &mut Update,
+    ) -> Result<(), Failure> {
         self.run(job, context, worker, Wanted::Update(update));
+        Ok(())
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], parallel: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) -> Result<(), Failure> {
         for asks in asks.chunk_by_mut(|test, valid| self.source.valid.is_some() && test.goes_with(valid)) {
             match (asks, &self.source.valid) {
                 ([test, valid], Some(of_valid)) => {
                     let users: Vec<u32> = self.source.everybody().collect();
                     let parts = [(&self.source.test, &self.test), (of_valid, &self.valid)];
-                    self.ranked(&users, parts, parallel, [test, valid]);
+                    self.ranked(&users, parts, effort, [test, valid]);
                 }
-                (asks, _) => asks.iter_mut().for_each(|ask| self.measure(ask, parallel)),
+                (asks, _) => asks.iter_mut().for_each(|ask| self.measure(ask, effort)),
             }
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -380,24 +390,30 @@ impl Losses for Multimodal {
         true
     }
 
-    fn gradient(&self, job: &Job<'_>, context: &Context<'_>, worker: &mut Worker, gradient: &mut Vec<f32>) -> bool {
+    fn gradient(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        worker: &mut Worker,
+        gradient: &mut Vec<f32>,
+    ) -> Result<bool, Failure> {
         self.run(job, context, worker, Wanted::Gradient(gradient));
-        self.describe().examples_of(job.client) > 0
+        Ok(self.describe().examples_of(job.client) > 0)
     }
 
-    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> f64 {
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> Result<f64, Failure> {
         let (mut sum, mut count) = (0.0, 0_u32);
         self.each_loss(client, state.model, &mut dmrl::Worker::default(), |loss| {
             sum += loss;
             count += 1;
         });
-        sum / f64::from(count)
+        Ok(sum / f64::from(count))
     }
 
-    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> f64 {
+    fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> Result<f64, Failure> {
         let mut sum = 0.0;
         self.each_loss(client, state.model, worker.keep(), |loss| sum += loss * loss);
-        sum
+        Ok(sum)
     }
 }
 

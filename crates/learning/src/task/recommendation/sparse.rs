@@ -14,6 +14,7 @@ use crate::metric::proxy_rank_correlation::PROXY_RANK_CORRELATION;
 use crate::metric::{Definition, Items};
 use crate::ranking::{Means, Ranker};
 use crate::task::{Ask, JobKey, ModelState, On};
+use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Measure;
 
@@ -41,7 +42,7 @@ impl Recommendation {
     pub(super) fn measure_model(
         &self,
         state: &ModelState<'_>,
-        parallel: bool,
+        effort: Effort<'_>,
         participants: Option<Means>,
         values: &mut [f64],
     ) {
@@ -54,11 +55,11 @@ impl Recommendation {
         let participants = participants.unwrap_or_else(|| {
             let mut values = vec![f64::NAN; Ranker::count(self.settings.cutoffs.len())];
             let mut ask = Ask::new(On::Test, state, &mut values);
-            self.ranked(self.source.everybody(), [&self.source.test], parallel, [&mut ask])
+            self.ranked(self.source.everybody(), [&self.source.test], effort, [&mut ask])
         });
         found.extend(participants.values);
         if self.model.has_proxy() {
-            found.push(self.rank_correlation(state, parallel));
+            found.push(self.rank_correlation(state, effort.parallel));
         }
         values.copy_from_slice(&found);
     }

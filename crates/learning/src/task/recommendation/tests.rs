@@ -7,6 +7,7 @@ use super::*;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
 use crate::task::{On, PrivateTable, PrivateView, tensors_of_models};
 use crate::trainer::{Length, OptimizerConfig};
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ fn local(length: Length) -> LocalTraining {
 fn train(task: &Recommendation, client: ClientId, settings: &LocalTraining) -> Update {
     let streams = Streams::new(1);
     let model = (task as &dyn Task).initial_model(0, &streams);
-    let context = Context { settings, streams: &streams, loss_rms: true };
+    let context = Context { settings, streams: &streams, loss_rms: true, halt: &NEVER };
     let job = Job {
         client,
         round: Round(1),
@@ -61,7 +62,7 @@ fn train(task: &Recommendation, client: ClientId, settings: &LocalTraining) -> U
     let mut update = Update::default();
     // The rest of an earlier job does no harm.
     update.parameters.push(5.0);
-    task.train(&job, &context, &mut Worker::default(), &mut update);
+    task.train(&job, &context, &mut Worker::default(), &mut update).unwrap();
     update
 }
 
@@ -83,7 +84,7 @@ fn bytes_are_known_before_a_job_is_trained() {
                 let task = task(Settings { moves, ..SMALL }, partition.clone(), clients, triplets);
                 for length in [Length::Epochs(1), Length::Epochs(3), Length::Steps(1), Length::Steps(50)] {
                     let settings = local(length);
-                    let context = Context { settings: &settings, streams: &streams, loss_rms: false };
+                    let context = Context { settings: &settings, streams: &streams, loss_rms: false, halt: &NEVER };
                     for client in
                         (0..clients).map(ClientId::from_index).filter(|&client| task.holdings().examples(client) > 0)
                     {
@@ -113,7 +114,7 @@ fn a_table_that_is_sent_has_the_rows_that_would_be() {
     let start = (&rows as &dyn Task).initial_model(0, &Streams::new(1));
     assert_eq!(one.model(rows.layout(), &start, &mut Vec::new()), other.parameters);
     assert_eq!((&one.private, one.first_loss, one.loss_rms), (&other.private, other.first_loss, other.loss_rms));
-    let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false };
+    let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false, halt: &NEVER };
     let down = table.transfer(JobKey { client, number: JobNumber(7) }, &context);
     assert_eq!(down.map(Parcel::bytes), [(one.rows.len() * 4 * 4) as u64, 40 * 3 * 4]);
     // A mean and a root mean square of the same losses.
@@ -153,7 +154,7 @@ fn what_a_client_keeps_decides_where_its_users_items_stand() {
         let private = PrivateView::of(table);
         let state = ModelState { model: &model, private, round: Round(0), moved: &[], memories: &[] };
         let mut values = vec![0.0; 6];
-        let weight = (&task as &dyn Task).measure(on, &state, parallel, &mut values);
+        let weight = (&task as &dyn Task).measure(on, &state, parallel, &mut values).unwrap();
         (weight, values.iter().map(|value| value.to_bits()).collect::<Vec<_>>())
     };
     let before = measured(On::Test, &table, false);
@@ -161,7 +162,8 @@ fn what_a_client_keeps_decides_where_its_users_items_stand() {
     let state =
         ModelState { model: &model, private: PrivateView::of(&table), round: Round(0), moved: &[], memories: &[] };
     let (mut test, mut valid) = ([0.0; 6], [0.0; 6]);
-    task.evaluate(&mut [Ask::new(On::Test, &state, &mut test), Ask::new(On::Valid, &state, &mut valid)], true);
+    task.evaluate(&mut [Ask::new(On::Test, &state, &mut test), Ask::new(On::Valid, &state, &mut valid)], true.into())
+        .unwrap();
     assert!(test[0].is_finite() && valid[0].is_finite());
     let both = [test, valid].map(|values| values.map(f64::to_bits).to_vec());
     assert_eq!(both, [before.1.clone(), measured(On::Valid, &table, false).1]);
@@ -193,7 +195,7 @@ fn a_clients_loss_is_that_of_its_positives_with_fixed_negatives() {
     let state =
         ModelState { model: &zeros, private: PrivateView::of(&kept), round: Round(0), moved: &[], memories: &[] };
     let client = ClientId(1);
-    assert!((task.client_loss(client, &state) - std::f64::consts::LN_2).abs() < 1e-12);
-    let squares = task.squared_losses(client, &state, &mut Worker::default());
+    assert!((task.client_loss(client, &state).unwrap() - std::f64::consts::LN_2).abs() < 1e-12);
+    let squares = task.squared_losses(client, &state, &mut Worker::default()).unwrap();
     assert!((squares - task.holdings().examples(client) as f64 * std::f64::consts::LN_2.powi(2)).abs() < 1e-9);
 }

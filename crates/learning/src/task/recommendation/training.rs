@@ -8,6 +8,7 @@ use crate::matrix_factorisation::{self as mf, BprTraining, Correction, Negatives
 use crate::ncf::Outcome;
 use crate::task::{Context, Job, JobKey, Worker};
 use crate::trainer::{LocalTraining, Noise, NoiseScope};
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::rng::{Purpose, Streams};
 
@@ -49,12 +50,13 @@ impl Recommendation {
             correction: None,
             order: streams.stream(Purpose::BatchOrder, client.0, number.0),
             draws: streams.stream(Purpose::TrainingNoise, client.0, number.0),
+            halt: &NEVER,
         }
     }
 
     /// Trains; see [`Task::train`].
     pub(super) fn do_job(&self, job: &Job<'_>, context: &Context<'_>, kept: &mut Kept, update: &mut Update) {
-        let Context { settings, streams, loss_rms } = *context;
+        let Context { settings, streams, loss_rms, halt } = *context;
         let Kept { worker, outcome, users, .. } = kept;
         self.rows_of(job.client, job.private, users);
         let key = JobKey { client: job.client, number: job.number };
@@ -66,7 +68,7 @@ impl Recommendation {
             let (weights, table) = self.parts(numbers);
             Correction { weights, table, is_whole }
         });
-        let todo = mf::Job { lr_factor, correction, ..self.job(key, streams, table, users) };
+        let todo = mf::Job { lr_factor, correction, halt, ..self.job(key, streams, table, users) };
         update.clear();
         let training = self.training(settings, job.epochs);
         let has_own = !self.first_network.is_empty();

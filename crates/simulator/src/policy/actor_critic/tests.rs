@@ -192,9 +192,9 @@ fn steps_are_those_of_adam() {
     assert_eq!(learner.network.parameters[1..], [0.0; 3]);
     // At rate 0 there is no step, and nothing to remember.
     let mut frozen = Learner::new(Sizes { inputs: 1, hidden: 1, outputs: 1 }, 0.0);
-    let before = State::save(&mut frozen);
+    let before = State::save(&mut frozen).unwrap();
     frozen.step(&[1.0; 4]);
-    assert_eq!(State::save(&mut frozen), before);
+    assert_eq!(State::save(&mut frozen).unwrap(), before);
 }
 
 /// 1, 2, 3 and 6 have mean 3 and variance 3.5.
@@ -342,11 +342,11 @@ fn what_was_saved_goes_on_alike_and_nonsense_is_refused() {
         begun.reward(0.3);
         begun.decide(seen(rule), 3, &mut rng(3));
         begun.reward(0.1);
-        let bytes = State::save(&mut begun);
+        let bytes = State::save(&mut begun).unwrap();
         let mut loaded = ActorCritic::new(plan(rule));
         State::load(&mut loaded, &bytes).unwrap();
         assert_eq!(loaded.decide(seen(rule), 2, &mut rng(4)), begun.decide(seen(rule), 2, &mut rng(4)));
-        assert_eq!(State::save(&mut loaded), State::save(&mut begun));
+        assert_eq!(State::save(&mut loaded).unwrap(), State::save(&mut begun).unwrap());
         assert!(State::load(&mut ActorCritic::new(plan(rule)), &bytes[1..]).is_err());
         let wrong: [fn(&mut ActorCritic); 4] = [
             |begun| begun.actor.network.parameters[0] = f64::NAN,
@@ -357,7 +357,7 @@ fn what_was_saved_goes_on_alike_and_nonsense_is_refused() {
         for wrong in wrong {
             let mut changed = begun.clone();
             wrong(&mut changed);
-            let bytes = State::save(&mut changed);
+            let bytes = State::save(&mut changed).unwrap();
             assert!(State::load(&mut ActorCritic::new(plan(rule)), &bytes).is_err());
         }
     }

@@ -1,12 +1,12 @@
 //! The accuracy of a server's own models on its own data, for policies that ask for it.
 
-use super::{EdgeState, Learning};
+use super::{EdgeState, Learning, unfolded};
 use crate::policy::AccuracyOn;
 use crate::run::error::RunError;
 use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::{Place, value_of};
-use fedgenie_learning::learned::{NotFinite, Remember, Tier};
+use fedgenie_learning::learned::{Remember, Tier};
 use fedgenie_learning::task::{ModelState, Need, On};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Learning<'_> {
             AccuracyOn::Train => On::Server(server, members),
         };
         let mut values = vec![f64::NAN; measures.of_data.len()];
-        match self.task.measure(on, state, parallel, &mut values) > 0.0 {
+        match self.measured_on(on, state, parallel, &mut values) > 0.0 {
             true => main.better.quality(values[measures.main]),
             false => f64::NAN,
         }
@@ -54,7 +54,9 @@ impl Learning<'_> {
         }
         self.check_measures()?;
         let everyone: Vec<ClientId> = (0..self.world.population.len()).map(ClientId::from_index).collect();
-        Ok(self.accuracy_of((EdgeId(0), &everyone), &self.current(0), on, parallel))
+        let found = self.accuracy_of((EdgeId(0), &everyone), &self.current(0), on, parallel);
+        self.check_work(self.state.round)?;
+        Ok(found)
     }
 
     /// The accuracy of an edge server's model in the middle of a round of the cloud.
@@ -75,7 +77,9 @@ impl Learning<'_> {
         let mut state = self.state.at_edge(edge.cluster, model.clone(), &edge.rows, round);
         let (open, remember) = (state.open(round, self.task), Remember::One(edge.edge, &edge.aggregated));
         let folded = state.fold(&self.learner, open, Tier::Edge(edge.cluster), &[], remember);
-        folded.map_err(|NotFinite| RunError::ServerDiverged { round })?;
-        Ok(self.accuracy_of((edge.edge, edge.members), &state.current(edge.cluster), on, parallel))
+        folded.map_err(|why| unfolded(why, round))?;
+        let found = self.accuracy_of((edge.edge, edge.members), &state.current(edge.cluster), on, parallel);
+        self.check_work(round)?;
+        Ok(found)
     }
 }

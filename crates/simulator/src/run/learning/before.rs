@@ -1,9 +1,11 @@
 //! The start of a round's aggregation, kept so that other updates can be folded in the place of the round's.
 
 use super::Learning;
+use super::faults::FOLD;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::state::{State, Stateful};
-use fedgenie_learning::learned::{self, Arrival, Remember, Tier};
+use fedgenie_learning::learned::{self, Arrival, Remember, Tier, Unfolded};
+use fedgenie_learning::training::JobFailure;
 use std::sync::Arc;
 
 /// An edge server in the middle of a round of the cloud.
@@ -107,7 +109,13 @@ impl<'w> Learning<'w> {
         let mut state = state.clone();
         clients.extend(arrivals.iter().map(|arrival| arrival.client));
         let open = state.open(*round, self.task);
-        state.fold(&self.learner, open, tier, arrivals, Remember::One(server, &clients)).ok()?;
-        Some(state)
+        match state.fold(&self.learner, open, tier, arrivals, Remember::One(server, &clients)) {
+            Ok(_) => Some(state),
+            Err(Unfolded::NotFinite) => None,
+            Err(Unfolded::Failed(source)) => {
+                self.faults.note(Err(JobFailure { client: None, method: FOLD, source }));
+                None
+            }
+        }
     }
 }

@@ -5,12 +5,13 @@
 
 use super::{Learning, Work};
 use crate::clusters::LossesOn;
+use crate::policy::Wants;
 use crate::run::error::RunError;
 use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::metric::{MetricId, Place, Statistic, between, value_of};
 use fedgenie_core::oracle::utility::ModelScore;
-use fedgenie_learning::task::{JobKey, ModelState, Need, On, PrivateView, ProbeKind, Script};
+use fedgenie_learning::task::{self, JobKey, ModelState, Need, On, PrivateView, ProbeKind, Script};
 use rayon::prelude::*;
 
 /// The clients of an edge server, and the cluster of its model.
@@ -47,7 +48,7 @@ impl Learning<'_> {
     /// Loss of a model on the candidates' own data; NaN where the task has no loss.
     ///
     /// # Errors
-    /// If the task lacks the loss of one of them.
+    /// If the task lacks the loss of one of them, or fails.
     pub fn losses(
         &self,
         model: &[f32],
@@ -57,9 +58,30 @@ impl Learning<'_> {
         self.check(self.state.round.next(), Need::Losses(candidates))?;
         let state = self.state.view(model, PrivateView::of(&self.state.private));
         let losses = self.task.losses();
-        let loss = |client| losses.map_or(f64::NAN, |losses| losses.client_loss(client, &state));
-        let one = |&client: &ClientId| (client, loss(client));
-        Ok(if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() })
+        let one = |&client: &ClientId| (client, self.client_loss(losses, client, &state));
+        let found =
+            if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() };
+        self.check_work(self.state.round.next())?;
+        Ok(found)
+    }
+
+    /// Loss of a model on a client's own data; NaN where the task has no loss, or fails.
+    pub(super) fn client_loss(
+        &self,
+        losses: Option<&dyn task::Losses>,
+        client: ClientId,
+        state: &ModelState<'_>,
+    ) -> f64 {
+        // Nobody looks at what is left out once the run is stopped.
+        let Some(losses) = losses.filter(|_| !self.halt.is_due()) else { return f64::NAN };
+        self.faults.or(("client_loss", Some(client)), losses.client_loss(client, state), f64::NAN)
+    }
+
+    /// Measures of a model: their weight, 0 where the task fails.
+    pub(super) fn measured_on(&self, on: On<'_>, state: &ModelState<'_>, parallel: bool, values: &mut [f64]) -> f64 {
+        let found = self.task.measure(on, state, self.effort(parallel), values);
+        let client = if let On::Client(client) = on { Some(client) } else { None };
+        self.faults.or(("evaluate", client), found, 0.0)
     }
 
     /// Whether losses of clusters' models are looked up.
@@ -89,7 +111,8 @@ impl Learning<'_> {
         let states: Vec<ModelState<'_>> =
             (0..).zip(&self.state.models).map(|(cluster, _)| self.current(cluster)).collect();
         let mut values = vec![self.no_values(); states.len()];
-        match self.task.measure_each(on, &states, parallel, &mut values) > 0.0 {
+        let found = self.task.measure_each(on, &states, self.effort(parallel), &mut values);
+        match self.faults.or(("evaluate", None), found, 0.0) > 0.0 {
             true => values.into_iter().map(|values| values[loss]).collect(),
             false => vec![f64::NAN; states.len()],
         }
@@ -113,13 +136,15 @@ impl Learning<'_> {
         turn: Turn,
         clients: &[ClientId],
         parallel: bool,
-    ) -> Vec<f64> {
+    ) -> Result<Vec<f64>, RunError> {
         let state = self.state.view(model, PrivateView::of(&self.state.private));
         let jobs: Vec<JobKey> = clients.iter().map(|&client| JobKey { client, number: turn.into() }).collect();
         let probes = self.task.probes().expect("a kind is one of the task's");
-        let answers = probes.answers(kind, &jobs, &self.world.context(), &state, parallel);
+        let answers = probes.answers(kind, &jobs, &self.context(Wants::default()), &state, parallel);
+        let answers = self.faults.or(("answers", None), answers, Vec::new());
+        self.check_work(self.state.round.next())?;
         assert_eq!(answers.len(), kind.numbers * jobs.len(), "an answer has the numbers that its kind declares");
-        answers
+        Ok(answers)
     }
 
     /// The answers that updates bring: each from the model sent to its client, and from the client's private part then.
@@ -139,8 +164,10 @@ impl Learning<'_> {
     fn answer(&self, kind: &ProbeKind, job: JobKey, state: &ModelState<'_>) -> Vec<f64> {
         let mut answer = Vec::with_capacity(kind.numbers);
         let probes = self.task.probes().expect("a kind is one of the task's");
-        probes.answer(kind, job, &self.world.context(), state, &mut answer);
-        assert_eq!(answer.len(), kind.numbers, "an answer has the numbers that its kind declares");
+        match probes.answer(kind, job, &self.context(Wants::default()), state, &mut answer) {
+            Ok(()) => assert_eq!(answer.len(), kind.numbers, "an answer has the numbers that its kind declares"),
+            failed => self.faults.or(("answer", Some(job.client)), failed, ()),
+        }
         answer
     }
 
@@ -158,7 +185,7 @@ impl Learning<'_> {
         let measures = &self.world.measures;
         let mut values = self.no_values();
         let on = if measures.has_valid { On::Valid } else { On::Test };
-        self.task.measure(on, state, parallel, &mut values);
+        self.measured_on(on, state, parallel, &mut values);
         let main = measures.main().expect("a task that is judged measures something");
         ModelScore {
             loss: measures.loss().map_or(f64::NAN, |(loss, _)| values[loss]),
@@ -181,16 +208,20 @@ impl Learning<'_> {
             return Ok(main.better.quality(value));
         }
         self.check_measures()?;
-        Ok(self.score(&self.current(0), parallel).quality)
+        let found = self.score(&self.current(0), parallel).quality;
+        self.check_work(self.state.round)?;
+        Ok(found)
     }
 
     /// The metrics of the current models.
     ///
     /// # Errors
-    /// If the task lacks a number that it measures.
+    /// If the task lacks a number that it measures, or fails, or the run is stopped.
     pub fn evaluate(&self, evaluated: Evaluated<'_>) -> Result<Measured, RunError> {
         self.check_measures()?;
-        Ok(self.evaluate_state(&self.current(0), evaluated))
+        let found = self.evaluate_state(&self.current(0), evaluated);
+        self.check_work(self.state.round)?;
+        Ok(found)
     }
 
     /// The main measure among the values of measures, negated where smaller is better, and the loss. NaN for a value
@@ -221,11 +252,12 @@ impl Learning<'_> {
         let mut of_model = vec![f64::NAN; measures.of_model.len()];
         let mut held_out = vec![self.no_values(); if measures.has_valid { 2 } else { 1 }];
         if self.state.models.len() == 1 || scopes.is_empty() {
-            self.task.measure_all(state, parallel, &mut held_out, &mut of_model);
+            let found = self.task.measure_all(state, self.effort(parallel), &mut held_out, &mut of_model);
+            self.faults.or(("evaluate", None), found, ());
         } else {
             held_out = self.on_held_out(state, scopes, is_split, parallel);
             if !of_model.is_empty() {
-                self.task.measure(On::Model, state, parallel, &mut of_model);
+                self.measured_on(On::Model, state, parallel, &mut of_model);
             }
         }
         if is_split {
@@ -291,7 +323,9 @@ impl Learning<'_> {
             let weight: usize = mine.map(|(members, _)| self.examples_of(members)).sum();
             if weight > 0 {
                 let model = if cluster == 0 { state.model } else { model };
-                self.task.measure_all(&ModelState { model, ..*state }, parallel, &mut all, &mut []);
+                let (state, effort) = (ModelState { model, ..*state }, self.effort(parallel));
+                let found = self.task.measure_all(&state, effort, &mut all, &mut []);
+                self.faults.or(("evaluate", None), found, ());
                 parts.iter_mut().zip(&all).for_each(|(parts, values)| parts.push((values.clone(), weight as f64)));
             }
         }
@@ -314,7 +348,7 @@ impl Learning<'_> {
     fn measured(&self, on: On<'_>, state: &ModelState<'_>, cluster: u32, parallel: bool) -> Option<Weighted> {
         let mut values = self.no_values();
         let model = if cluster == 0 { state.model } else { &self.state.models[cluster as usize] };
-        let weight = self.task.measure(on, &ModelState { model, ..*state }, parallel, &mut values);
+        let weight = self.measured_on(on, &ModelState { model, ..*state }, parallel, &mut values);
         (weight > 0.0).then_some((values, weight))
     }
 

@@ -3,6 +3,7 @@
 use super::before::EdgeState;
 use super::{Before, Learning, Trained, change};
 use crate::policy::Wants;
+use crate::run::error::RunError;
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
 use fedgenie_core::oracle::utility::contribution::deviation;
@@ -19,7 +20,7 @@ impl Learning<'_> {
     /// The weighted metrics of the model that updates would have made, `-∞` if it is not finite. `members` are
     /// ascending by client, with the numbers of their jobs; from none of them the model stays as it is.
     pub fn worth(&self, before: &Before<'_>, weights: &BTreeMap<String, f64>, members: &[(JobKey, &Update)]) -> f64 {
-        if members.iter().any(|(_, update)| update.diverged) {
+        if members.iter().any(|(_, update)| update.diverged) || self.halt.is_due() {
             return f64::NEG_INFINITY;
         }
         let cluster = before.cluster();
@@ -58,7 +59,7 @@ impl Learning<'_> {
                 continue;
             }
             let mut values = vec![f64::NAN; of_place.len()];
-            self.task.measure(on, state, false, &mut values);
+            self.measured_on(on, state, false, &mut values);
             let weighted = of_place.iter().zip(values).filter_map(|(measure, value)| Some(weight(measure)? * value));
             sum += weighted.sum::<f64>();
         }
@@ -83,6 +84,9 @@ impl Learning<'_> {
 
     /// Trains clients from the model that a round sent, as if they had been asked; update `i` is that of job `i`.
     /// Neither the global model nor the updates of the clients that were asked change.
+    ///
+    /// # Errors
+    /// If the task fails, or the run is stopped.
     pub fn train_in_hindsight(
         &self,
         start: &[f32],
@@ -90,13 +94,15 @@ impl Learning<'_> {
         jobs: &[JobKey],
         parallel: bool,
         updates: &mut Vec<Update>,
-    ) {
+    ) -> Result<(), RunError> {
         let jobs: Vec<Assignment<'_>> = jobs.iter().map(|&job| self.imagined(start, round, job)).collect();
         if updates.len() < jobs.len() {
             updates.resize_with(jobs.len(), Update::default);
         }
         let rule = self.learner.algorithm.job.as_deref();
-        train((self.task, rule), &self.world.context(), &jobs, parallel, &mut updates[..jobs.len()]);
+        let context = self.context(Wants::default());
+        self.faults.note(train((self.task, rule), &context, &jobs, parallel, &mut updates[..jobs.len()]));
+        self.check_work(round)
     }
 
     /// The job of a client that is sent a model now.
@@ -109,18 +115,17 @@ impl Learning<'_> {
     /// Clients' answers to a probe with one number in the round of these jobs, from the model that is sent and their
     /// current private parts. Without such a probe: the loss on their own data times their examples.
     pub fn answers_of(&self, kind: &str, start: &[f32], jobs: &[JobKey], parallel: bool) -> Vec<f64> {
-        let (state, context) = (self.state.view(start, PrivateView::of(&self.state.private)), self.world.context());
+        let state = self.state.view(start, PrivateView::of(&self.state.private));
+        let context = self.context(Wants::default());
         let (known, losses) = (self.probe(kind).zip(self.task.probes()), self.task.losses());
         let one = |&job: &JobKey| match &known {
             Some((kind, probes)) => {
                 let mut answer = Vec::new();
-                probes.answer(kind, job, &context, &state, &mut answer);
+                let found = probes.answer(kind, job, &context, &state, &mut answer);
+                self.faults.or(("answer", Some(job.client)), found, ());
                 answer.first().copied().unwrap_or(f64::NAN)
             }
-            None => {
-                let loss = losses.map_or(f64::NAN, |losses| losses.client_loss(job.client, &state));
-                loss * self.task.examples(job.client) as f64
-            }
+            None => self.client_loss(losses, job.client, &state) * self.task.examples(job.client) as f64,
         };
         if parallel { jobs.par_iter().map(one).collect() } else { jobs.iter().map(one).collect() }
     }
@@ -132,8 +137,10 @@ impl Learning<'_> {
     pub fn slope(&self, start: &[f32]) -> Vec<f32> {
         let mut slope = Vec::new();
         let state = self.state.view(start, PrivateView::of(&self.state.private));
-        let is_known = self.task.losses().is_some_and(|losses| losses.slope(&state, &mut slope));
-        assert!(is_known && slope.len() == self.layout.len(), "a slope by every parameter");
+        match self.task.losses().map_or(Ok(false), |losses| losses.slope(&state, &mut slope)) {
+            Ok(is_known) => assert!(is_known && slope.len() == self.layout.len(), "a slope by every parameter"),
+            failed => drop(self.faults.or(("slope", None), failed, false)),
+        }
         slope
     }
 
@@ -154,6 +161,9 @@ impl Learning<'_> {
     }
 
     /// Whole jobs of clients whose updates are only looked at, ascending by client, without those that diverged.
+    ///
+    /// # Errors
+    /// If the task fails, or the run is stopped.
     pub fn rehearse(
         &self,
         start: &[f32],
@@ -161,7 +171,7 @@ impl Learning<'_> {
         clients: &[ClientId],
         wants: Wants,
         parallel: bool,
-    ) -> Vec<(Trained, Update)> {
+    ) -> Result<Vec<(Trained, Update)>, RunError> {
         let mut clients: Vec<ClientId> = clients.iter().copied().filter(|&client| self.has_data(client)).collect();
         clients.sort_unstable();
         let number = JobNumber::from(turn);
@@ -169,7 +179,8 @@ impl Learning<'_> {
             clients.iter().map(|&client| self.imagined(start, round, JobKey { client, number })).collect();
         let mut updates = vec![Update::default(); jobs.len()];
         let rule = self.learner.algorithm.job.as_deref();
-        train((self.task, rule), &self.context(wants), &jobs, parallel, &mut updates);
+        self.faults.note(train((self.task, rule), &self.context(wants), &jobs, parallel, &mut updates));
+        self.check_work(round)?;
         let found = clients.into_iter().zip(updates).filter(|(_, update)| !update.diverged);
         let one = |(client, update): (ClientId, Update)| {
             let mut buffer = Vec::new();
@@ -191,7 +202,9 @@ impl Learning<'_> {
             };
             (report, update)
         };
-        found.map(one).collect()
+        let found = found.map(one).collect();
+        self.check_work(round)?;
+        Ok(found)
     }
 
     /// The score of the model that a round sent.
@@ -209,7 +222,7 @@ impl Learning<'_> {
         let trained = self.layout.trained();
         let one = |&(client, update): &(ClientId, &Update)| {
             let mut buffer = Vec::new();
-            if update.diverged {
+            if update.diverged || self.halt.is_due() {
                 return None;
             }
             let model = update.model(self.layout, start, &mut buffer);
@@ -225,7 +238,10 @@ impl Learning<'_> {
     pub fn squared_losses(&self, parameters: &[f32], clients: &[ClientId], parallel: bool) -> Vec<f64> {
         let state = self.state.view(parameters, PrivateView::of(&self.state.private));
         let Some(losses) = self.task.losses() else { return vec![f64::NAN; clients.len()] };
-        let one = |worker: &mut Worker, &client: &ClientId| losses.squared_losses(client, &state, worker);
+        let one = |worker: &mut Worker, &client: &ClientId| {
+            let found = losses.squared_losses(client, &state, worker);
+            self.faults.or(("squared_losses", Some(client)), found, f64::NAN)
+        };
         if parallel {
             clients.par_iter().map_init(Worker::default, one).collect()
         } else {

@@ -4,16 +4,17 @@
 use super::{Before, Learning, arrivals};
 use crate::policy::{Policy, Subsets, tell_subsets};
 use crate::protocol::{Combine, Rule};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_learning::learned::{self, Tier};
 
 impl Learning<'_> {
     /// Tells a policy of the updates that were just aggregated.
-    pub fn tell_subsets(&self, policy: &mut dyn Policy, before: &Before<'_>, parallel: bool) {
+    pub fn tell_subsets(&self, policy: &mut dyn Policy, before: &Before<'_>, parallel: bool) -> Result<(), Failure> {
         let mut clients: Vec<ClientId> = self.folded.iter().map(|work| work.client).collect();
         clients.dedup();
         let quality = |members: &[ClientId]| self.quality_of(before, members, parallel);
-        tell_subsets(policy, &Subsets::new(&clients, &quality));
+        tell_subsets(policy, &Subsets::new(&clients, &quality))
     }
 
     /// The quality of the model that the updates of some clients would have made, averaged as their server averages and

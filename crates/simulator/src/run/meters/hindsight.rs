@@ -10,9 +10,9 @@ mod sets;
 
 pub(in crate::run) use judged::Judged;
 
-use crate::population::LatencyError;
 use crate::protocol::{BufferedRule, RoundRule};
 use crate::recorder::HindsightRound;
+use crate::run::error::RunError;
 use crate::run::learning::{Before, EdgeState, Learning, Trained};
 use crate::run::timeline::{Engine, THE_SERVER};
 use crate::world::World;
@@ -172,7 +172,7 @@ impl<'w> HindsightMeter<'w> {
         number: impl Fn(ClientId) -> JobNumber,
         (learning, parallel): (&Learning<'w>, bool),
         edge: Option<(Arc<[f32]>, EdgeState<'w>)>,
-    ) -> Result<OpenRound<'w>, LatencyError> {
+    ) -> Result<OpenRound<'w>, RunError> {
         let Window { server, cut, full, .. } = self.window;
         let clients = engine.candidates(server).list().to_vec();
         let numbers: Vec<JobNumber> = clients.iter().map(|&client| number(client)).collect();
@@ -194,6 +194,7 @@ impl<'w> HindsightMeter<'w> {
         let mut open =
             OpenRound { round, turn, start, clients, numbers, speeds, arrives, bytes, cohort, answers, slope, before };
         self.look(&mut open, learning, parallel);
+        learning.check_work(round)?;
         Ok(open)
     }
 
@@ -229,6 +230,9 @@ impl<'w> HindsightMeter<'w> {
     /// Judges a selection, whose updates, if `learning` has just trained them, are those of `trained`: without them, or
     /// with those of all selected clients that arrived.
     ///
+    /// # Errors
+    /// If the task fails, or the run is stopped.
+    ///
     /// # Panics
     /// If a client was selected that was no candidate: a broken invariant.
     pub fn close(
@@ -237,28 +241,31 @@ impl<'w> HindsightMeter<'w> {
         (learning, trained): (&Learning<'_>, &[Trained]),
         selected: &[ClientId],
         parallel: bool,
-    ) -> Found {
+    ) -> Result<Found, RunError> {
         let index = |client: &ClientId| open.clients.binary_search(client).expect("selected clients were candidates");
         let mut chosen: Vec<u32> = selected.iter().map(|client| index(client) as u32).collect();
         chosen.sort_unstable();
         let sizes = self.hindsight.sizes(open.cohort);
         if let Some((judgement, of_clients)) = self.recall(open, (learning, trained), &chosen) {
             let lost = self.regret.add_judged(judgement, sizes.contains(&chosen.len()));
-            return self.found(open, lost, of_clients);
+            learning.check_work(open.round)?;
+            return Ok(self.found(open, lost, of_clients));
         }
-        if let Some(lost) = self.judge_looks(open, (learning, trained), &chosen, parallel) {
-            return self.found(open, lost, Vec::new());
+        if let Some(lost) = self.judge_looks(open, (learning, trained), &chosen, parallel)? {
+            return Ok(self.found(open, lost, Vec::new()));
         }
         let mut imagined = std::mem::take(&mut self.updates);
-        let updates = imagine(open, (learning, trained), parallel, &mut imagined);
+        let updates = imagine(open, (learning, trained), parallel, &mut imagined)?;
         let mut of_clients = Vec::new();
         let lost = if self.is_of_sets() {
             let (judgement, contributions) = self.judge_sets(open, learning, &updates, &chosen, parallel);
+            learning.check_work(open.round)?;
             of_clients = contributions;
             self.regret.add_judged(judgement, sizes.contains(&chosen.len()))
         } else {
             let sent = learning.score_sent(&open.start, parallel);
             let clients = self.clients(open, learning, &updates, parallel);
+            learning.check_work(open.round)?;
             self.utility.of(sent, &clients, &mut self.utilities);
             let lost = self.regret.add(&open.speeds, &self.utilities, sizes, &chosen);
             self.utility.remember(sent, chosen.iter().map(|&index| &clients[index as usize]));
@@ -266,7 +273,7 @@ impl<'w> HindsightMeter<'w> {
         };
         drop(updates);
         self.updates = imagined;
-        self.found(open, lost, of_clients)
+        Ok(self.found(open, lost, of_clients))
     }
 
     /// The last judgement, with each candidate's contribution where that is known.
@@ -317,17 +324,17 @@ fn imagine<'a>(
     (learning, trained): (&'a Learning<'_>, &[Trained]),
     parallel: bool,
     others: &'a mut Vec<Update>,
-) -> Vec<(ClientId, &'a Update)> {
+) -> Result<Vec<(ClientId, &'a Update)>, RunError> {
     let all: Vec<JobKey> = open.counting(learning).map(|(_, job)| job).collect();
     let mut updates: Vec<(ClientId, &Update)> =
         trained.iter().enumerate().map(|(index, trained)| (trained.client, learning.update(index))).collect();
     let is_trained = |client| updates.binary_search_by_key(client, |(client, _)| *client).is_ok();
     let unasked: Vec<JobKey> = all.iter().filter(|job| !is_trained(&job.client)).copied().collect();
     assert_eq!(all.len(), unasked.len() + updates.len(), "the clients that arrived are those expected to arrive");
-    learning.train_in_hindsight(&open.start, open.round, &unasked, parallel, others);
+    learning.train_in_hindsight(&open.start, open.round, &unasked, parallel, others)?;
     updates.extend(unasked.iter().map(|job| job.client).zip(&*others));
     updates.sort_unstable_by_key(|(client, _)| *client);
-    updates
+    Ok(updates)
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use crate::policy::{Feedback, JobReport, Policy, Selection, Waited};
 use crate::protocol::BufferedRule;
 use crate::recorder::RoundJobs;
-use crate::run::error::RunError;
+use crate::run::error::{Failed, RunError};
 use crate::run::learning::{Intake, Work};
 use crate::run::meters::{HindsightMeter, Window};
 use crate::run::round::Pending;
-use crate::run::round::{Known, Limits, RoundUnderWay, Selector, Server, Told, price};
+use crate::run::round::{Asker, Known, Limits, RoundUnderWay, Selector, Server, Told, price};
 use crate::run::timeline::{Engine, Event, JobId, Names, THE_SERVER, Terms, Timer};
 use crate::world::World;
-use fedgenie_core::id::{ClientId, JobNumber, Round};
+use fedgenie_core::id::{ClientId, JobNumber};
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::state::Stateful;
 
@@ -149,7 +149,7 @@ impl<'w> Buffered<'w> {
     /// Selects a client. `None` if the clients that were asked take time to answer, or the budget does not pay for it.
     fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<Option<ClientId>, RunError> {
         let (world, time) = (engine.world, engine.now());
-        let pending = match self.selector.asked.take() {
+        let mut pending = match self.selector.asked.take() {
             Some(pending) => pending,
             None => match self.ask_clients(engine, server)? {
                 Some(pending) => pending,
@@ -166,7 +166,7 @@ impl<'w> Buffered<'w> {
             return self.give_up(engine, server, 0);
         }
         let limits = self.limits(engine, server);
-        self.selector.select(engine, server, (limits, Known::default()), pending, &mut self.choice)?;
+        self.selector.select(engine, server, (limits, Known::default()), &mut pending, &mut self.choice)?;
         let selected = &self.choice;
         engine.note(&Record::Selected { round: server.round(), time, selected })?;
         server.count(world, selected);
@@ -233,7 +233,7 @@ impl<'w> Buffered<'w> {
             let number = |client: ClientId| JobNumber(numbers[client.index()].0 + 1);
             let parallel = server.settings.parallel;
             let open = meter.open(engine, (server.round(), *turn), 1, number, (learning, parallel), None)?;
-            server.hindsight.add(meter.close(&open, (learning, &[]), &[client], parallel));
+            server.hindsight.add(meter.close(&open, (learning, &[]), &[client], parallel)?);
         }
         Ok(())
     }
@@ -246,7 +246,7 @@ impl<'w> Buffered<'w> {
         let is_used = server.round().since(job.round) <= self.rule.max_staleness;
         engine.accounts.arrived += u64::from(is_used);
         let outcome = if is_used { Outcome::Arrived } else { Outcome::Late };
-        self.end(engine, server.round(), id, outcome, waited)?;
+        self.end(engine, server, id, outcome, waited)?;
         if is_used {
             self.without_update = 0;
             self.jobs.arrived.push(client);
@@ -272,7 +272,7 @@ impl<'w> Buffered<'w> {
             }
         }
         self.without_update += 1;
-        self.end(engine, server.round(), id, outcome, waited)?;
+        self.end(engine, server, id, outcome, waited)?;
         engine.settle(id)
     }
 
@@ -280,7 +280,7 @@ impl<'w> Buffered<'w> {
     fn end(
         &mut self,
         engine: &mut Engine<'_>,
-        now: Round,
+        server: &Server<'_>,
         id: JobId,
         outcome: Outcome,
         waited: Waited,
@@ -289,9 +289,9 @@ impl<'w> Buffered<'w> {
         engine.clear_timer(Timer::Patience(id));
         self.at_work -= 1;
         engine.conclude(id, outcome)?;
-        let report = JobReport { outcome, ..engine.jobs[id].report(waited, now, engine.now()) };
-        self.selector.policy.observe(&Feedback::Job(report));
-        Ok(())
+        let report = JobReport { outcome, ..engine.jobs[id].report(waited, server.round(), engine.now()) };
+        let told = self.selector.policy.observe(&Feedback::Job(report)).map_err(Failed::of("observe"));
+        server.check_told(told, Asker::Server, server.round())
     }
 
     /// The round is over: with a new model if the buffer is full, or without one if virtual time is over before.
@@ -315,8 +315,8 @@ impl<'w> Buffered<'w> {
         let round = server.aggregate(engine, round, intake, sought)?;
         let is_spent = self.at_work == 0 && (self.is_out || engine.is_spent());
         let round = server.measure(engine, round, &[], is_spent)?;
-        let told = Told { policy: &mut **policy, turn: *turn, selected: &jobs.selected, server: None };
-        server.tell(engine, &round, told);
+        let told = Told { policy: &mut **policy, turn: *turn, selected: &jobs.selected, asker: Asker::Server };
+        server.tell(engine, &round, told)?;
         server.record(engine, round, jobs, is_abandoned, None)?;
         for id in self.buffer.drain(..) {
             if is_abandoned {

@@ -12,7 +12,7 @@ use crate::protocol::HierarchicalRule;
 use crate::recorder::{ClusterState, RoundJobs};
 use crate::run::error::RunError;
 use crate::run::learning::{EdgeModel, Intake, Learning, ServerScope, Sought};
-use crate::run::round::{ClusterDecision, RoundUnderWay, Server};
+use crate::run::round::{Asker, ClusterDecision, RoundUnderWay, Server};
 use crate::run::timeline::{Engine, Event, Timer, add};
 use crate::world::World;
 use cloud::Cloud;
@@ -325,14 +325,14 @@ impl<'w> Hierarchy<'w> {
             let (number, start, staleness_weight) = (JobNumber(0), None, 1.0);
             models.extend(model.map(|model| EdgeModel { of, examples, model, number, start, staleness_weight }));
         }
-        self.report(server.round(), engine.now() - round.opened());
+        self.report(server, engine.now() - round.opened())?;
         let Self { cloud, edges, jobs, rule, clusters, .. } = self;
         let scopes = scopes(edges, rule);
         let sought = cloud.as_ref().map_or_else(Sought::default, |cloud| server.sought(cloud.policy()));
         let round = server.aggregate(engine, round, Intake::EdgeModels(models), sought)?;
         let round = server.measure(engine, round, &scopes, false)?;
         if let Some(cloud) = cloud {
-            server.tell(engine, &round, cloud.told());
+            server.tell(engine, &round, cloud.told())?;
         }
         if let Some(clusters) = clusters {
             server.assign(engine, &round, clusters)?;
@@ -342,7 +342,8 @@ impl<'w> Hierarchy<'w> {
     }
 
     /// Tells policies of each edge server: those whose model arrived in their order, then the others.
-    fn report(&mut self, round: Round, timeout: Span) {
+    fn report(&mut self, server: &Server<'_>, timeout: Span) -> Result<(), RunError> {
+        let round = server.round();
         let Self { cloud, edges, chosen, returned, clusters, .. } = self;
         let missing = chosen.iter().filter(|chosen| !returned.iter().any(|(edge, _)| edge == *chosen));
         let missing = missing.map(|&edge| (edge, Outcome::Late, Waited::TimedOut(timeout)));
@@ -352,12 +353,14 @@ impl<'w> Hierarchy<'w> {
             let turn = Turn(round.0);
             let report = EdgeReport { edge, turn, round, staleness: 0, outcome, waited, phases };
             if let Some(clusters) = clusters {
-                clusters.observe(&EdgeFeedback::Edge(report));
+                clusters.observe(&EdgeFeedback::Edge(report), round)?;
             }
             if let Some(cloud) = cloud {
-                cloud.observe(EdgeReport { turn: cloud.turn(), ..report });
+                let told = cloud.observe(EdgeReport { turn: cloud.turn(), ..report });
+                server.check_told(told, Asker::Cloud, round)?;
             }
         }
+        Ok(())
     }
 }
 

@@ -9,16 +9,23 @@ use crate::recorder::RoundJobs;
 use crate::run::error::RunError;
 use crate::run::learning::{Intake, Work};
 use crate::run::meters::{HindsightMeter, OpenRound, Window};
-use crate::run::round::{Cohort, RoundUnderWay, Selector, Server, Told};
+use crate::run::round::{Asker, Cohort, RoundUnderWay, Selector, Server, Told};
 use crate::run::timeline::{Engine, Event, JobId, THE_SERVER, Timer};
 use crate::world::{Truth, World};
 use fedgenie_core::oracle::regret::Meters;
 use fedgenie_core::record::{Outcome, Record};
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::Span;
+use selection::Asked;
 
 const BOUNDARY: Timer = Timer::Boundary(THE_SERVER);
 const WAKE: Timer = Timer::Wake(THE_SERVER);
+
+/// A round whose question waits for a selection.
+struct Opening {
+    round: RoundUnderWay,
+    asked: Asked,
+}
 
 /// The state of a protocol in rounds.
 #[derive(Stateful)]
@@ -41,6 +48,9 @@ pub(in crate::run) struct Rounds<'w> {
     cohort: Cohort,
     #[state(skip = "of the round under way")]
     jobs: RoundJobs,
+    /// Its question, if that waits for a selection.
+    #[state(with = answered)]
+    asked: Option<Opening>,
     /// How long it waits at the longest.
     #[state(skip = "of the round under way")]
     cut: Option<Span>,
@@ -58,6 +68,13 @@ pub(in crate::run) struct Rounds<'w> {
 }
 
 /// Between rounds.
+fn answered(asked: &mut Option<Opening>, state: &mut State<'_>) {
+    if asked.is_some() {
+        state.fail("a run is saved between two rounds, and this one waits for a selection");
+    }
+}
+
+/// Between rounds.
 fn settled(cohort: &mut Cohort, _: &mut State<'_>) {
     assert!(cohort.jobs.is_empty(), "a round has settled its jobs");
 }
@@ -72,6 +89,7 @@ impl<'w> Rounds<'w> {
             carried: 0,
             cut: rule.cut,
             cohort: Cohort::default(),
+            asked: None,
             jobs: RoundJobs::default(),
             joining: Vec::new(),
             speeds: Vec::new(),
@@ -80,16 +98,52 @@ impl<'w> Rounds<'w> {
         }
     }
 
-    /// Plays one round.
+    /// Plays one round: up to its question, and on with the policy's selection.
     pub fn step(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
+        self.ask(engine, server)?;
+        match self.asked.take() {
+            Some(opening) => self.answer(engine, server, opening),
+            // The budget pays for no further round.
+            None => Ok(()),
+        }
+    }
+
+    /// Plays up to the question of the next round, unless one waits already. There is none if the budget does not pay
+    /// for a round.
+    pub fn ask(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<(), RunError> {
+        if self.asked.is_some() {
+            return Ok(());
+        }
         self.jobs.clear();
         self.wait_until(engine, server.evaluated)?;
         let round = server.open_round(engine);
         self.selector.turn = self.selector.turn.next();
         self.wait_for_candidates(engine)?;
-        if !self.select(engine, server)? {
-            return self.end(engine, server, round);
+        match self.open(engine, server)? {
+            Some(asked) => self.asked = Some(Opening { round, asked }),
+            None => self.end(engine, server, round)?,
         }
+        Ok(())
+    }
+
+    /// Whether a question waits for a selection.
+    pub const fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Lets the policy select, and plays the round to its end. After a selection that breaks the rules, the question
+    /// still waits.
+    fn answer(
+        &mut self,
+        engine: &mut Engine<'_>,
+        server: &mut Server<'w>,
+        mut opening: Opening,
+    ) -> Result<(), RunError> {
+        if let Err(error) = self.select(engine, server, &mut opening.asked) {
+            self.asked = Some(opening);
+            return Err(error);
+        }
+        let Opening { round, .. } = opening;
         if self.cohort.selection.is_empty() {
             return self.close_empty(engine, server, round);
         }
@@ -181,12 +235,12 @@ impl<'w> Rounds<'w> {
         let sought = server.sought(&**policy);
         let round = server.aggregate(engine, round, intake, sought)?;
         if let Some((meter, open)) = self.hindsight.as_mut().zip(hindsight) {
-            server.judge(&round, (meter, &open), &jobs.selected);
+            server.judge(&round, (meter, &open), &jobs.selected)?;
         }
         let is_spent = engine.is_spent();
         let round = server.measure(engine, round, &[], is_spent)?;
-        let told = Told { policy: &mut **policy, turn: *turn, selected: &jobs.selected, server: None };
-        server.tell(engine, &round, told);
+        let told = Told { policy: &mut **policy, turn: *turn, selected: &jobs.selected, asker: Asker::Server };
+        server.tell(engine, &round, told)?;
         server.record(engine, round, jobs, is_abandoned, None)
     }
 
@@ -272,7 +326,8 @@ impl<'w> Rounds<'w> {
         let is_abandoned = self.cohort.arrived.len() < self.rule.quorum;
         self.carried += self.cohort.stop_waiting(engine, self.rule.carry.is_some(), &mut self.jobs)?;
         let intake = self.intake(engine, server, is_abandoned)?;
-        self.cohort.report(engine, &mut *self.selector.policy, server.round(), timeout);
+        let told = self.cohort.report(engine, &mut *self.selector.policy, server.round(), timeout);
+        server.check_told(told, Asker::Server, server.round())?;
         self.end_with(engine, server, round, intake, hindsight, is_abandoned)?;
         self.cohort.settle(engine)?;
         self.joining.drain(..).try_for_each(|id| engine.settle(id))?;

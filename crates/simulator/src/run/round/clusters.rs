@@ -3,14 +3,15 @@
 use crate::clusters::{AssignmentRequest, ClusterPolicy, Clusters, EdgeFeedback, LossesOn};
 use crate::policy::RoundReport;
 use crate::recorder::{ClusterState, Reassignment};
-use crate::run::error::RunError;
+use crate::run::error::{Failed, Role, RunError};
 use crate::run::learning::{Learning, ServerScope};
+use crate::run::round::selector::{Blamed, Of};
 use crate::run::timeline::{Cost, Engine, add};
 use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use fedgenie_core::math::sum::CompensatedSum;
 use fedgenie_core::oracle::assignment::missed;
 use fedgenie_core::rng::Purpose;
-use fedgenie_core::state::Stateful;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ const ENTITY: u32 = u32::MAX - 1;
 #[derive(Stateful)]
 #[state(check = Self::is_sound)]
 pub(in crate::run) struct ClusterDecision {
+    #[state(with = exchange)]
     policy: Box<dyn ClusterPolicy>,
     #[state(skip = "from the scenario")]
     count: u32,
@@ -35,6 +37,11 @@ pub(in crate::run) struct ClusterDecision {
     state: ClusterState,
     /// Losses of assignments against the best ones; `None` before the first, or if not metered.
     regret: Option<CompensatedSum>,
+}
+
+/// The rule's state; a failure is its own.
+fn exchange(policy: &mut Box<dyn ClusterPolicy>, state: &mut State<'_>) {
+    state.field_of(&mut **policy, |source| Blamed { of: Of::Clusters, source }.into());
 }
 
 impl ClusterDecision {
@@ -162,14 +169,15 @@ impl ClusterDecision {
     }
 
     /// Tells the policy of an edge server's part in the round.
-    pub fn observe(&mut self, feedback: &EdgeFeedback<'_>) {
-        self.policy.observe(feedback);
+    pub fn observe(&mut self, feedback: &EdgeFeedback<'_>, round: Round) -> Result<(), RunError> {
+        let failed = |failed: Failed| failed.told(Role::Clusters, round);
+        self.policy.observe(feedback).map_err(Failed::of("observe")).map_err(failed)
     }
 
     /// Decides about the next round.
     ///
     /// # Errors
-    /// If a loss is looked up, and missing.
+    /// If a loss is looked up, and missing, or the rule or the task fails.
     ///
     /// # Panics
     /// If the policy names a cluster that is not there: a broken rule.
@@ -181,7 +189,7 @@ impl ClusterDecision {
         scopes: &[ServerScope<'_>],
         parallel: bool,
     ) -> Result<(), RunError> {
-        self.policy.observe(&EdgeFeedback::Round(*report));
+        self.observe(&EdgeFeedback::Round(*report), report.round)?;
         let Round(round) = report.round;
         let mut rng = engine.world.streams.stream(Purpose::Policy, ENTITY, round);
         let (measured, known, missing) = (RefCell::default(), RefCell::default(), Cell::default());
@@ -190,7 +198,13 @@ impl ClusterDecision {
         let loss = |edge: EdgeId, cluster: u32| losses.of(edge, cluster);
         let from = self.state.assignment.clone();
         let ask = AssignmentRequest { round: report.round, clusters: self.count, loss: &loss };
-        self.policy.assign(&ask, &mut rng, &mut self.state.assignment);
+        let assigned = self.policy.assign(&ask, &mut rng, &mut self.state.assignment);
+        // A loss that is missing is why the rule fails.
+        if let Some(error) = losses.missing.take() {
+            return Err(error);
+        }
+        learning.map_or(Ok(()), |learning| learning.check_work(report.round))?;
+        assigned.map_err(Failed::of("assign")).map_err(|failed| failed.told(Role::Clusters, report.round))?;
         let assignment = &self.state.assignment;
         assert!(assignment.iter().all(|&cluster| cluster < self.count), "clusters are numbered from 0: {assignment:?}");
         self.state.reassignments += from.iter().zip(assignment).filter(|(from, to)| from != to).count() as u64;

@@ -2,7 +2,7 @@
 
 use crate::policy::{Feedback, Policy, Selection, Waited};
 use crate::recorder::RoundJobs;
-use crate::run::error::RunError;
+use crate::run::error::{Failed, RunError};
 use crate::run::timeline::{Engine, JobId, Names, Terms};
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::state::Stateful;
@@ -78,7 +78,13 @@ impl Cohort {
     /// Tells the policy of each job: arrivals in their order, then the others in dispatch order. `timeout` is the time
     /// after dispatch at which the server stopped waiting, if that is why; `now` is the
     /// server's round.
-    pub fn report(&self, engine: &Engine<'_>, policy: &mut dyn Policy, now: Round, timeout: Option<Span>) {
+    pub fn report(
+        &self,
+        engine: &Engine<'_>,
+        policy: &mut dyn Policy,
+        now: Round,
+        timeout: Option<Span>,
+    ) -> Result<(), Failed> {
         let others = self.jobs.iter().filter(|&&id| engine.jobs[id].arrived_at.is_none());
         for &id in self.arrived.iter().chain(others) {
             let job = &engine.jobs[id];
@@ -87,8 +93,10 @@ impl Cohort {
                 (None, Some(timeout)) => Waited::TimedOut(timeout),
                 (None, None) => Waited::CalledOff(engine.now() - job.dispatched),
             };
-            policy.observe(&Feedback::Job(job.report(waited, now, engine.now())));
+            let report = Feedback::Job(job.report(waited, now, engine.now()));
+            policy.observe(&report).map_err(Failed::of("observe"))?;
         }
+        Ok(())
     }
 
     /// Forgets the jobs that are over; their clients are free.

@@ -149,7 +149,7 @@ pub(in crate::run) fn carry_out(
         Probe::Answers { clients, kind } => {
             let (learning, model) = learned();
             let kind = learning.probe(kind).ok_or_else(|| unknown(server, asking, kind))?;
-            answered.answers = learning.answers(&kind, model, asking.turn, &clients, parallel);
+            answered.answers = learning.answers(&kind, model, asking.turn, &clients, parallel)?;
             charge(engine, asking.turn, &clients, &Price { kind, learning: Some(learning) })?
         }
         Probe::Training { clients, answers } => {
@@ -159,7 +159,7 @@ pub(in crate::run) fn carry_out(
                 Answers::Loss => Wants::default(),
                 Answers::Update => server.settings.wants(asking.policy),
             };
-            answered.trained = learning.rehearse(model, (asking.round, asking.turn), &clients, wants, parallel);
+            answered.trained = learning.rehearse(model, (asking.round, asking.turn), &clients, wants, parallel)?;
             if answers == Answers::Loss {
                 answered.trained.iter_mut().for_each(|(_, update)| *update = Update::default());
             }

@@ -6,9 +6,11 @@ use crate::policy::{
     Bounds, Candidates, Explanation, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView,
 };
 use crate::population::Forecaster;
-use crate::run::error::RunError;
+use crate::run::error::{Failed, Role, RunError};
+use crate::run::round::server::CLOUD;
 use crate::run::timeline::Jobs;
 use crate::world::World;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{EdgeId, Round, Turn};
 use fedgenie_core::rng::{Purpose, StreamRng};
 use fedgenie_core::state::Stateful;
@@ -33,6 +35,20 @@ impl Asker {
             Self::Edge(edge) => edge.0,
             Self::Cloud => u32::MAX,
         }
+    }
+
+    /// The server in explanations, where there are several.
+    pub fn in_explanations(self) -> Option<serde_json::Value> {
+        match self {
+            Self::Server => None,
+            Self::Edge(edge) => Some(edge.0.into()),
+            Self::Cloud => Some(CLOUD.into()),
+        }
+    }
+
+    /// Its policy, in errors.
+    pub fn role(self, label: &str) -> Role {
+        Role::Policy(self.policy(label))
     }
 
     /// Its policy's name in messages.
@@ -86,6 +102,11 @@ impl SelectionStreams {
         let stream = |purpose| world.streams.stream(purpose, asker.entity(), turn.0);
         Self { policy: stream(Purpose::Policy), solver: stream(Purpose::Solver) }
     }
+
+    /// As a policy draws from them.
+    pub const fn rng(&mut self) -> PolicyRng<'_> {
+        PolicyRng { policy: &mut self.policy, solver: &mut self.solver }
+    }
 }
 
 impl Question<'_> {
@@ -115,7 +136,7 @@ impl Question<'_> {
         view: &ServerView<'_>,
         streams: &mut SelectionStreams,
     ) -> Result<Probe, RunError> {
-        let probe = policy.probe(&self.request(), view, &mut streams.policy);
+        let probe = policy.probe(&self.request(), view, &mut streams.policy).map_err(self.failed("probe"))?;
         self.check_forecasts(view)?;
         Ok(probe)
     }
@@ -128,17 +149,18 @@ impl Question<'_> {
         streams: &mut SelectionStreams,
         selection: &mut Selection,
     ) -> Result<Explained, RunError> {
-        let mut rng = PolicyRng { policy: &mut streams.policy, solver: &mut streams.solver };
+        let mut rng = streams.rng();
         selection.clear();
         let request = self.request();
-        policy.select(&request, view, &mut rng, selection);
+        policy.select(&request, view, &mut rng, selection).map_err(self.failed("select"))?;
         self.check_forecasts(view)?;
         self.check(policy, selection)?;
-        Ok(self.explain.then(|| {
-            let mut explanation = Explanation::default();
-            policy.explain(&request, view, selection, &mut explanation);
-            explanation.into_json()
-        }))
+        if !self.explain {
+            return Ok(None);
+        }
+        let mut explanation = Explanation::default();
+        policy.explain(&request, view, selection, &mut explanation).map_err(self.failed("explain"))?;
+        Ok(Some(explanation.into_json()))
     }
 
     /// As [`Question::ask`], where no client can be asked.
@@ -153,6 +175,12 @@ impl Question<'_> {
             Probe::None | Probe::Context(Span::ZERO) => self.ask(policy, view, &mut streams, selection),
             _ => Err(self.refuse("asks before it selects, and says that it does not")),
         }
+    }
+
+    /// The error of a method of the policy that failed.
+    pub fn failed(&self, method: &'static str) -> impl FnOnce(Failure) -> RunError {
+        let (role, round) = (self.asker.role(self.label), self.round);
+        move |source| Failed { method, source }.told(role, round)
     }
 
     /// The error of a decision that breaks the rules.

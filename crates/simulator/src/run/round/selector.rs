@@ -6,11 +6,12 @@
 use super::probe::{Answered, Asking, Pending, carry_out};
 use super::question::{Asker, Question, SelectionStreams};
 use super::server::{Server, numbered};
-use crate::policy::{Bounds, Policy, Probe, Selection, ServerView};
+use crate::policy::{Bounds, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use crate::population::Forecaster;
-use crate::run::error::RunError;
+use crate::run::error::{Failed, Role, RunError};
 use crate::run::timeline::{Engine, THE_SERVER};
 use crate::world::World;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::state::{State, Stateful};
@@ -46,6 +47,32 @@ pub(in crate::run) struct Known<'a> {
     pub foreseen: Option<(&'a [ClientId], f64)>,
 }
 
+/// The component that cannot be saved or loaded.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::run) enum Of {
+    Policy(Asker),
+    Clusters,
+}
+
+/// A component from outside that cannot be saved or loaded; the run adds the label of its policy.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub(in crate::run) struct Blamed {
+    pub of: Of,
+    pub source: Failure,
+}
+
+impl Blamed {
+    /// As the error of a run.
+    pub fn told(self, label: &str, round: Round) -> RunError {
+        let role = match self.of {
+            Of::Policy(asker) => asker.role(label),
+            Of::Clusters => Role::Clusters,
+        };
+        Failed { method: "exchange", source: self.source }.told(role, round)
+    }
+}
+
 /// The policy of a server that selects clients, and its selection under way.
 pub(in crate::run) struct Selector<'w> {
     world: &'w World,
@@ -62,7 +89,8 @@ pub(in crate::run) struct Selector<'w> {
 impl Stateful for Selector<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
         let Self { world, asker, policy, turn, forecaster: _, asked } = self;
-        state.field(&mut **policy);
+        let of = Of::Policy(*asker);
+        state.field_of(&mut **policy, |source| Blamed { of, source }.into());
         state.field(turn);
         let mut is_asked = asked.is_some();
         state.field(&mut is_asked);
@@ -184,10 +212,10 @@ impl<'w> Selector<'w> {
         engine: &Engine<'_>,
         server: &mut Server<'_>,
         (limits, known): (Limits, Known<'_>),
-        pending: Pending,
+        pending: &mut Pending,
         selection: &mut Selection,
     ) -> Result<(), RunError> {
-        let Pending { mut streams, answered, until: _ } = pending;
+        let Pending { streams, answered, until: _ } = pending;
         let question = self.question(engine, server, limits);
         let Self { world, asker, policy, turn, forecaster, .. } = self;
         let trained = answered.trained(&**policy);
@@ -195,7 +223,7 @@ impl<'w> Selector<'w> {
         let view = Self::view((world, &**policy), (&server.counts, limits.bounds, known), forecaster);
         let view = answered.view(view, &trained);
         let offer = question.offer();
-        let explained = question.ask(&mut **policy, &view, &mut streams, selection)?;
+        let explained = question.ask(&mut **policy, &view, streams, selection)?;
         if limits.mixes {
             question.check_alike(&engine.jobs, selection)?;
         }
@@ -208,5 +236,22 @@ impl<'w> Selector<'w> {
         });
         server.explanations.extend(explained);
         Ok(())
+    }
+
+    /// Shows a question as the policy would see it.
+    pub fn look<T>(
+        &self,
+        engine: &Engine<'_>,
+        server: &Server<'_>,
+        (limits, known): (Limits, Known<'_>),
+        Pending { streams, answered, until: _ }: &mut Pending,
+        see: impl FnOnce(&SelectionRequest<'_>, &ServerView<'_>, &mut PolicyRng<'_>) -> T,
+    ) -> T {
+        let Self { world, policy, forecaster, .. } = self;
+        let trained = answered.trained(&**policy);
+        let forecaster = forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
+        let view = Self::view((world, &**policy), (&server.counts, limits.bounds, known), forecaster);
+        let view = answered.view(view, &trained);
+        see(&self.question(engine, server, limits).request(), &view, &mut streams.rng())
     }
 }

@@ -13,6 +13,7 @@ use crate::population::{Cursors, Interruption, JobDraw, LatencyError};
 use crate::recorder::{Digests, Sink};
 use crate::run::error::RunError;
 use crate::world::World;
+use fedgenie_core::halt::Halt;
 use fedgenie_core::id::{ClientId, EdgeId, JobNumber};
 use fedgenie_core::kernel::{Handle, Kernel, Occurrence};
 use fedgenie_core::limits::CLOCK_SECONDS;
@@ -92,6 +93,8 @@ pub(in crate::run) struct Engine<'w> {
     pub audit: Audit,
     /// Bytes of the numbers that each update brings beside itself, by server.
     pub brings: Vec<u64>,
+    /// When the run ends early.
+    pub halt: Halt,
     kernel: Kernel<Scheduled, Timer>,
     busy: Busy,
     scopes: Scopes<'w>,
@@ -109,6 +112,7 @@ impl<'w> Engine<'w> {
             jobs: Jobs::default(),
             audit: Audit::new(clients),
             brings: vec![0; world.servers()],
+            halt: Halt::default(),
             kernel: Kernel::with_ties(world.protocol.ties),
             busy: Busy::nobody(clients),
             scopes: Scopes::new(world),
@@ -118,8 +122,20 @@ impl<'w> Engine<'w> {
 
     /// The course of the run. Draws follow from streams, and candidates from the rest.
     pub fn exchange(&mut self, state: &mut State<'_>, models: &mut SharedModels) {
-        let Self { world, sink: _, digests, accounts, jobs, audit, brings: _, kernel, busy, scopes: _, cursors: _ } =
-            self;
+        let Self {
+            world,
+            sink: _,
+            digests,
+            accounts,
+            jobs,
+            audit,
+            brings: _,
+            halt: _,
+            kernel,
+            busy,
+            scopes: _,
+            cursors: _,
+        } = self;
         state.field(digests);
         state.field(accounts);
         let drawn = |Names { client, number, terms: Terms { epochs, .. }, .. }: Names| {
@@ -208,6 +224,9 @@ impl<'w> Engine<'w> {
 
     /// The next event, if anything is under way.
     pub fn next(&mut self) -> Result<Option<Event>, RunError> {
+        if self.halt.is_due() {
+            return Err(RunError::Halted);
+        }
         let before = self.now();
         let Some(occurrence) = self.kernel.next() else { return Ok(None) };
         let now = self.now();

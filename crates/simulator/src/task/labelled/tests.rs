@@ -77,22 +77,22 @@ fn validation_rows_are_measured() {
     let state =
         ModelState { model: &model, private: PrivateView::of(&private), round: Round(0), moved: &[], memories: &[] };
     let mut values = [f64::NAN; 3];
-    assert_eq!(task.measure(On::Valid, &state, false, &mut values), 15.0);
+    assert_eq!(task.measure(On::Valid, &state, false, &mut values).unwrap(), 15.0);
     for (found, expected) in values.into_iter().zip([squares, absolute, squares.sqrt()]) {
         assert!((found - expected).abs() < 1e-5, "{values:?}");
     }
     let mut parallel = [f64::NAN; 3];
-    task.measure(On::Valid, &state, true, &mut parallel);
+    task.measure(On::Valid, &state, true, &mut parallel).unwrap();
     assert_eq!(values, parallel);
     // The slope is that of the loss on validation rows: central differences of it.
     let mut slope = Vec::new();
-    assert!(task.losses().unwrap().slope(&state, &mut slope));
+    assert!(task.losses().unwrap().slope(&state, &mut slope).unwrap());
     for place in 0..3 {
         let loss = |step: f32| {
             let mut model = model;
             model[place] += step;
             let mut values = [0.0; 3];
-            task.measure(On::Valid, &ModelState { model: &model, ..state }, false, &mut values);
+            task.measure(On::Valid, &ModelState { model: &model, ..state }, false, &mut values).unwrap();
             values[0]
         };
         let expected = (loss(0.01) - loss(-0.01)) / 0.02;

@@ -3,6 +3,8 @@
 use super::Config;
 use super::tables::{ByClient, Table};
 use crate::task::{Material, TaskError};
+use fedgenie_core::failure::Failure;
+use fedgenie_core::halt::Effort;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::rng::{Purpose, Streams};
@@ -129,13 +131,14 @@ impl Task for Scripted {
         0.0
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) -> Result<(), Failure> {
         update.clear();
         update.first_loss = self.script.client_losses.get(job.client).unwrap_or(f64::NAN);
         update.loss_rms = context.loss_rms.then_some(update.first_loss.abs());
+        Ok(())
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: Effort<'_>) -> Result<(), Failure> {
         for Ask { on, state, values, weight } in asks {
             let servers = state.memories.len();
             values[0] = match *on {
@@ -148,6 +151,7 @@ impl Task for Scripted {
             };
             *weight = 1.0;
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -164,8 +168,8 @@ impl Task for Scripted {
 }
 
 impl Losses for Scripted {
-    fn client_loss(&self, client: ClientId, _: &ModelState<'_>) -> f64 {
-        self.script.client_losses.get(client).unwrap_or(f64::NAN)
+    fn client_loss(&self, client: ClientId, _: &ModelState<'_>) -> Result<f64, Failure> {
+        Ok(self.script.client_losses.get(client).unwrap_or(f64::NAN))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::ratings::tests::split_of;
 use crate::ratings::{Filters, Part, RatingsCache, RatingsConfig, RatingsPartition, SplitConfig};
 use crate::task::{PrivateTable, PrivateView, job_tests};
 use crate::trainer::{Length, OptimizerConfig};
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{JobNumber, Round};
 use serde_json::{Value, json};
 
@@ -45,7 +46,7 @@ fn measured(task: &Multimodal, on: On<'_>, model: &[f32], parallel: bool) -> (f6
     let private = PrivateView::of(&kept);
     let state = ModelState { model, private, round: Round(0), moved: &[], memories: &[] };
     let mut values = vec![0.0; 1 + 5 + 1];
-    let weight = (task as &dyn Task).measure(on, &state, parallel, &mut values);
+    let weight = (task as &dyn Task).measure(on, &state, parallel, &mut values).unwrap();
     (weight, values)
 }
 
@@ -59,7 +60,8 @@ fn both(task: &Multimodal, model: &[f32]) -> [Vec<u64>; 2] {
     let private = PrivateView::of(&kept);
     let state = ModelState { model, private, round: Round(0), moved: &[], memories: &[] };
     let (mut test, mut valid) = (vec![0.0; 1 + 5 + 1], vec![0.0; 1 + 5 + 1]);
-    task.evaluate(&mut [Ask::new(On::Test, &state, &mut test), Ask::new(On::Valid, &state, &mut valid)], true);
+    task.evaluate(&mut [Ask::new(On::Test, &state, &mut test), Ask::new(On::Valid, &state, &mut valid)], true.into())
+        .unwrap();
     [bits(&test), bits(&valid)]
 }
 
@@ -152,7 +154,7 @@ fn train(task: &Multimodal, client: ClientId, length: Length, lr: f64) -> (Updat
     let settings = LocalTraining { length, ..LocalTraining::new(1, 4, &sgd).unwrap() };
     let streams = Streams::new(1);
     let start = (task as &dyn Task).initial_model(0, &streams);
-    let context = Context { settings: &settings, streams: &streams, loss_rms: true };
+    let context = Context { settings: &settings, streams: &streams, loss_rms: true, halt: &NEVER };
     let job = Job {
         client,
         round: Round(1),
@@ -163,7 +165,7 @@ fn train(task: &Multimodal, client: ClientId, length: Length, lr: f64) -> (Updat
         correction: None,
     };
     let mut update = Update::default();
-    task.train(&job, &context, &mut Worker::default(), &mut update);
+    task.train(&job, &context, &mut Worker::default(), &mut update).unwrap();
     (update, start)
 }
 
@@ -201,8 +203,8 @@ fn a_job_takes_its_negatives_from_its_stream_or_from_the_table() {
     let kept = PrivateTable::default();
     let private = PrivateView::of(&kept);
     let state = ModelState { model: &start, private, round: Round(0), moved: &[], memories: &[] };
-    assert!((given.client_loss(client, &state) - update.first_loss).abs() < 1e-9);
-    let squares = given.squared_losses(client, &state, &mut Worker::default()) / positives.len() as f64;
+    assert!((given.client_loss(client, &state).unwrap() - update.first_loss).abs() < 1e-9);
+    let squares = given.squared_losses(client, &state, &mut Worker::default()).unwrap() / positives.len() as f64;
     assert!((squares.sqrt() - update.loss_rms.unwrap()).abs() < 1e-9);
 }
 

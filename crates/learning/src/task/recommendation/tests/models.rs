@@ -7,6 +7,7 @@ use crate::matrix_factorisation::first_epoch;
 use crate::task::job_tests::check;
 use crate::task::{On, PrivateTable, PrivateView, tensors_of_models};
 use crate::trainer::{Length, Noise, NoiseScope};
+use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{JobNumber, Round};
 use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::rng::Purpose;
@@ -66,7 +67,7 @@ fn networks_travel_with_rows() {
         assert_eq!(task.layout().whole().bytes(), 4 * (dense + 40 * 3));
         for length in [Length::Epochs(2), Length::Steps(1)] {
             let settings = local(length);
-            let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false };
+            let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false, halt: &NEVER };
             for client in (0..12).map(ClientId) {
                 let update = train(&task, client, &settings);
                 let [down, up] = task.transfer(JobKey { client, number: JobNumber(7) }, &context).map(Parcel::bytes);
@@ -102,7 +103,7 @@ fn noise_is_on_what_travels() {
             let update = train(&task, ClientId(3), &noisy);
             assert_eq!(update.parameters[..dense], quiet.parameters[..dense], "networks have none");
             assert_eq!((&update.private, update.first_loss), (&quiet.private, quiet.first_loss));
-            let context = Context { settings: &noisy, streams: &Streams::new(1), loss_rms: false };
+            let context = Context { settings: &noisy, streams: &Streams::new(1), loss_rms: false, halt: &NEVER };
             let [_, up] =
                 task.transfer(JobKey { client: ClientId(3), number: JobNumber(7) }, &context).map(Parcel::bytes);
             assert_eq!(up, task.parcel(&update, &context).bytes());
@@ -144,7 +145,7 @@ fn the_gradient_of_private_scores_is_that_of_products() {
     let (private, products) = (of_model(private(), ROWS), of_model(products(), ROWS));
     let (streams, settings) = (Streams::new(1), local(Length::Epochs(1)));
     let model = (&private as &dyn Task).initial_model(0, &streams);
-    let context = Context { settings: &settings, streams: &streams, loss_rms: false };
+    let context = Context { settings: &settings, streams: &streams, loss_rms: false, halt: &NEVER };
     let job = Job {
         client: ClientId(5),
         round: Round(7),
@@ -156,7 +157,7 @@ fn the_gradient_of_private_scores_is_that_of_products() {
     };
     let [one, other] = [&private, &products].map(|task| {
         let mut gradient = Vec::new();
-        assert!(task.gradient(&job, &context, &mut Worker::default(), &mut gradient));
+        assert!(task.gradient(&job, &context, &mut Worker::default(), &mut gradient).unwrap());
         gradient
     });
     assert!(one == other && one.iter().any(|slope| slope.abs() > 1e-3));
@@ -179,37 +180,37 @@ fn answers_are_the_losses_that_a_job_meets() {
             memories: &[],
         };
         let settings = LocalTraining { batch: 1_000, ..local(Length::Epochs(1)) };
-        let context = Context { settings: &settings, streams: &streams, loss_rms: false };
+        let context = Context { settings: &settings, streams: &streams, loss_rms: false, halt: &NEVER };
         let jobs: Vec<JobKey> =
             (0..12).map(|client| JobKey { client: ClientId(client), number: JobNumber(7) }).collect();
         let dynamic: &dyn Task = &task;
         let kinds = dynamic.probe_kinds();
         let summed = *kinds.iter().find(|kind| kind.name == "summed-loss").unwrap();
         for parallel in [false, true] {
-            let answers = task.answers(&summed, &jobs, &context, &state, parallel);
+            let answers = task.answers(&summed, &jobs, &context, &state, parallel).unwrap();
             for (answer, &JobKey { client, number }) in answers.iter().zip(&jobs) {
                 let private = kept.get(client).map(|kept| &**kept);
                 let job =
                     Job { client, round: Round(7), number, start: &model, private, epochs: None, correction: None };
                 let mut update = Update::default();
-                task.train(&job, &context, &mut Worker::default(), &mut update);
+                task.train(&job, &context, &mut Worker::default(), &mut update).unwrap();
                 let expected = update.first_loss * dynamic.examples(client) as f64;
                 assert!((answer - expected).abs() < 1e-4 * expected, "{kind:?}: {answer}, {expected}");
                 // One by one.
                 let mut one = Vec::new();
-                task.answer(&summed, JobKey { client, number }, &context, &state, &mut one);
+                task.answer(&summed, JobKey { client, number }, &context, &state, &mut one).unwrap();
                 assert_eq!(one, [*answer]);
             }
         }
         let predicted = kinds.iter().find(|kind| kind.name == "predicted-loss");
         assert_eq!(predicted.is_some(), kind.has_proxy());
         if let Some(predicted) = predicted {
-            let answers = task.answers(predicted, &jobs, &context, &state, false);
-            let truth = task.answers(&summed, &jobs, &context, &state, false);
+            let answers = task.answers(predicted, &jobs, &context, &state, false).unwrap();
+            let truth = task.answers(&summed, &jobs, &context, &state, false).unwrap();
             assert!(answers.iter().all(|answer| answer.is_finite()) && answers != truth);
         }
         let embedding = *kinds.iter().find(|kind| kind.name == "embedding").unwrap();
-        assert_eq!(task.answers(&embedding, &jobs[5..6], &context, &state, false), [0.5, -0.25, 0.75]);
+        assert_eq!(task.answers(&embedding, &jobs[5..6], &context, &state, false).unwrap(), [0.5, -0.25, 0.75]);
     }
 }
 
@@ -231,13 +232,13 @@ fn ages_and_shares_of_items_by_hand() {
             let state = ModelState { model: &model, private, round: Round(12), moved: &moved, memories: &[] };
             let (mut held_out, mut of_model) = (vec![vec![0.0; 6]; 2], vec![0.0; names.len()]);
             let dynamic: &dyn Task = &task;
-            dynamic.measure_all(&state, parallel, &mut held_out, &mut of_model);
+            dynamic.measure_all(&state, parallel, &mut held_out, &mut of_model).unwrap();
             let mut alone = vec![0.0; names.len()];
-            dynamic.measure(On::Model, &state, parallel, &mut alone);
+            dynamic.measure(On::Model, &state, parallel, &mut alone).unwrap();
             let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&of_model), bits(&alone));
             let mut test = vec![0.0; 6];
-            dynamic.measure(On::Test, &state, parallel, &mut test);
+            dynamic.measure(On::Test, &state, parallel, &mut test).unwrap();
             assert_eq!(test, held_out[0]);
             (held_out, of_model)
         };
@@ -259,7 +260,7 @@ fn ages_and_shares_of_items_by_hand() {
         let private = PrivateView::of(&kept);
         let state = ModelState { model: &model, private, round: Round(12), moved: &moved, memories: &[] };
         let mut alone = vec![0.0; 6];
-        (&task as &dyn Task).measure(On::Client(ClientId(4)), &state, false, &mut alone);
+        (&task as &dyn Task).measure(On::Client(ClientId(4)), &state, false, &mut alone).unwrap();
         assert_eq!(of_model[place("test_participant_auc")..][..6], alone[..]);
         if kind.has_proxy() {
             let correlation = of_model[place("proxy_rank_correlation")];
@@ -301,7 +302,7 @@ fn slopes_of_held_out_pairs_are_those_of_differences() {
         let private = PrivateView::of(&kept);
         let state = ModelState { model: &model, private, round: Round(3), moved: &[], memories: &[] };
         let mut slope = vec![5.0];
-        assert!(task.slope(&state, &mut slope));
+        assert!(task.slope(&state, &mut slope).unwrap());
         assert_eq!(slope.len(), model.len());
         let (is_network, mut wrong) = (kind.network().or(kind.private_network()).is_some(), 0);
         let mut seen = [0.0; 3];
@@ -325,9 +326,9 @@ fn slopes_of_held_out_pairs_are_those_of_differences() {
         // A client's influence is the fall of that loss along the client's gradient.
         let influence = *task.kinds().iter().find(|kind| kind.name == "influence").unwrap();
         let settings = local(Length::Epochs(1));
-        let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false };
+        let context = Context { settings: &settings, streams: &Streams::new(1), loss_rms: false, halt: &NEVER };
         let key = JobKey { client: ClientId(2), number: JobNumber(4) };
-        let found = task.answers(&influence, &[key], &context, &state, false)[0];
+        let found = task.answers(&influence, &[key], &context, &state, false).unwrap()[0];
         let mut triplets = Vec::new();
         first_epoch(&task.job(key, &Streams::new(1), &[], &[]), 40, &mut triplets);
         let mut rows = vec![0.0_f64; model.len()];

@@ -2,6 +2,7 @@
 //! private parts change when the round closes.
 
 use super::{HindsightMeter, OpenRound};
+use crate::run::error::RunError;
 use crate::run::learning::{Learning, Trained};
 use fedgenie_core::oracle::hindsight::Judgement;
 use fedgenie_core::oracle::{TIE, ratio};
@@ -34,21 +35,22 @@ impl HindsightMeter<'_> {
         (learning, trained): (&Learning<'_>, &[Trained]),
         chosen: &[u32],
         parallel: bool,
-    ) -> Option<f64> {
+    ) -> Result<Option<f64>, RunError> {
         let sizes = self.hindsight.sizes(open.cohort);
         if self.hindsight.utility.of_answers().is_some() {
             self.utilities.clone_from(&open.answers);
-            return Some(self.regret.add(&open.speeds, &self.utilities, sizes, chosen));
+            return Ok(Some(self.regret.add(&open.speeds, &self.utilities, sizes, chosen)));
         }
         if !self.hindsight.utility.is_of_slope() {
-            return None;
+            return Ok(None);
         }
-        let (weights, values) = self.influences(open, (learning, trained), parallel);
+        let (weights, values) = self.influences(open, (learning, trained), parallel)?;
         let (best_value, best) = ratio::maximise(&weights, &values, sizes.clone());
         let own_value = ratio::value(&weights, &values, chosen);
         let own_value = if (own_value - best_value).abs() <= TIE { best_value } else { own_value };
         self.utilities = values;
-        Some(self.regret.add_judged(Judgement { best, best_value, own_value }, sizes.contains(&chosen.len())))
+        let judgement = Judgement { best, best_value, own_value };
+        Ok(Some(self.regret.add_judged(judgement, sizes.contains(&chosen.len()))))
     }
 
     /// `n_u` and `a_u` of each candidate, 0 of one that does not count. Clients that were not asked train a few at a
@@ -58,7 +60,7 @@ impl HindsightMeter<'_> {
         open: &OpenRound<'_>,
         (learning, trained): (&Learning<'_>, &[Trained]),
         parallel: bool,
-    ) -> (Vec<f64>, Vec<f64>) {
+    ) -> Result<(Vec<f64>, Vec<f64>), RunError> {
         let (mut weights, mut values) = (vec![0.0; open.clients.len()], vec![0.0; open.clients.len()]);
         let mut note = |place: usize, descent: Option<f64>| {
             if let Some(descent) = descent {
@@ -73,11 +75,11 @@ impl HindsightMeter<'_> {
         }
         for few in others.chunks(AT_ONCE) {
             let jobs: Vec<JobKey> = few.iter().map(|(_, job)| *job).collect();
-            learning.train_in_hindsight(&open.start, open.round, &jobs, parallel, &mut self.updates);
+            learning.train_in_hindsight(&open.start, open.round, &jobs, parallel, &mut self.updates)?;
             for ((place, _), update) in few.iter().zip(&self.updates) {
                 note(*place, learning.descent(&open.start, &open.slope, update));
             }
         }
-        (weights, values)
+        Ok((weights, values))
     }
 }

@@ -2,6 +2,7 @@
 //! client's contribution.
 
 use super::{HindsightMeter, OpenRound, imagine};
+use crate::run::error::RunError;
 use crate::run::learning::{Before, Learning, Trained};
 use crate::world::hindsight::direction;
 use fedgenie_core::id::{ClientId, Turn};
@@ -86,16 +87,25 @@ impl<'w> HindsightMeter<'w> {
 
     /// The best set of the candidates of a selection that has not been made, and its value: with the updates that the
     /// candidates would return. The meter remembers it for its judgement.
-    pub fn foresee(&mut self, open: &OpenRound<'_>, learning: &Learning<'_>, parallel: bool) -> (Vec<ClientId>, f64) {
+    ///
+    /// # Errors
+    /// If the task fails, or the run is stopped.
+    pub fn foresee(
+        &mut self,
+        open: &OpenRound<'_>,
+        learning: &Learning<'_>,
+        parallel: bool,
+    ) -> Result<(Vec<ClientId>, f64), RunError> {
         let mut imagined = std::mem::take(&mut self.updates);
-        let updates = imagine(open, (learning, &[]), parallel, &mut imagined);
+        let updates = imagine(open, (learning, &[]), parallel, &mut imagined)?;
         let (foreseen, _) = self.weigh(open, learning, &updates, &[], parallel);
+        learning.check_work(open.round)?;
         drop(updates);
         self.updates = imagined;
         let best = foreseen.best.iter().map(|&index| open.clients[index as usize]).collect();
         let value = foreseen.best_value;
         self.foreseen = Some(foreseen);
-        (best, value)
+        Ok((best, value))
     }
 
     /// The judgement of a selection, where the best set was known before and is of the same sets. The value of the

@@ -7,6 +7,7 @@ use crate::policy::{Policy, PolicyConfig, PolicyRng, Selection, SelectionRequest
 use crate::recorder::NoSink;
 use crate::run::tests;
 use crate::run::{Evaluations, Protocol, Run, RunSettings};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::oracle::brute;
 use fedgenie_core::oracle::utility::UtilityConfig;
 use fedgenie_core::oracle::{Instance, TIE};
@@ -41,8 +42,9 @@ impl Policy for Script {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         selection.extend(&self.0[(ask.round.0 as usize - 1).min(self.0.len() - 1)]);
+        Ok(())
     }
 }
 
@@ -197,7 +199,9 @@ fn what_a_client_would_have_returned_is_what_it_returns() {
         // Among all others, in another order and another batch.
         let everyone: Vec<ClientId> = (0..8).rev().map(ClientId).collect();
         let mut updates = Vec::new();
-        learning(&run).train_in_hindsight(&start, run.round(), &jobs(&everyone, run.round()), true, &mut updates);
+        learning(&run)
+            .train_in_hindsight(&start, run.round(), &jobs(&everyone, run.round()), true, &mut updates)
+            .unwrap();
         for (index, client) in asked.into_iter().enumerate() {
             let real = learning(&run).update(index);
             let imagined = &updates[7 - client.index()];
@@ -276,7 +280,9 @@ fn contributions_follow_the_policys_own_history() {
         let start = learning(&run).model(0);
         run.step().unwrap();
         let mut updates = Vec::new();
-        learning(&run).train_in_hindsight(&start, run.round(), &jobs(&everyone, run.round()), false, &mut updates);
+        learning(&run)
+            .train_in_hindsight(&start, run.round(), &jobs(&everyone, run.round()), false, &mut updates)
+            .unwrap();
         let qualities = everyone.iter().map(|&client| {
             let examples = learner.partition.client(client);
             let squares = examples.iter().map(|&example| loss(&start, &learner.data.train, &[example]).loss_sum);
@@ -324,7 +330,7 @@ fn sets_are_worth_what_their_average_is_worth() {
             let start = learning(&run).model(0);
             run.step().unwrap();
             let jobs = jobs(&everyone, run.round());
-            learning(&run).train_in_hindsight(&start, run.round(), &jobs, false, &mut updates);
+            learning(&run).train_in_hindsight(&start, run.round(), &jobs, false, &mut updates).unwrap();
             let speeds = speeds(&world, run.round());
             let worth = |set: &[u32]| {
                 let sizes = set.iter().map(|&client| labelled.partition.size(ClientId(client)) as f64);
@@ -385,7 +391,9 @@ fn the_policy_that_knows_the_best_set_selects_it() {
             break;
         }
         counts = run.counts().to_vec();
-        learning(&run).train_in_hindsight(&start, run.round(), &jobs(&everyone, run.round()), false, &mut updates);
+        learning(&run)
+            .train_in_hindsight(&start, run.round(), &jobs(&everyone, run.round()), false, &mut updates)
+            .unwrap();
         let speeds = speeds(&world, run.round());
         let worth = |set: &[u32]| {
             let size = |client: &u32| labelled.partition.size(ClientId(*client)) as f64;

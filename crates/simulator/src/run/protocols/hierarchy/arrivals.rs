@@ -75,7 +75,7 @@ impl<'w> Hierarchy<'w> {
             let (turn, waited, phases) = (Turn(round.0), Waited::Arrived(arrival.waited), arrival.phases);
             let round = arrival.sent_in;
             let report = EdgeReport { edge, turn, round, staleness, outcome, waited, phases };
-            clusters.observe(&EdgeFeedback::Edge(report));
+            clusters.observe(&EdgeFeedback::Edge(report), round)?;
         }
         match is_late {
             true => engine.accounts.waste(arrival.invested),

@@ -4,11 +4,11 @@
 
 use crate::clusters::EdgeReport;
 use crate::policy::{Bounds, Candidates, Feedback, JobReport, Policy, Selection, ServerView};
-use crate::run::error::RunError;
-use crate::run::round::{Asker, CLOUD, Explained, Question, SelectionStreams, Told, numbered};
+use crate::run::error::{Failed, RunError};
+use crate::run::round::{Asker, Blamed, CLOUD, Explained, Of, Question, SelectionStreams, Told, numbered};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
-use fedgenie_core::state::Stateful;
+use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, VirtualTime};
 use serde_json::Value;
 
@@ -25,6 +25,7 @@ const fn chosen(client: ClientId) -> EdgeId {
 /// A policy that chooses edge servers, and its knowledge of them.
 #[derive(Stateful)]
 pub(super) struct Cloud {
+    #[state(with = exchange)]
     policy: Box<dyn Policy>,
     /// The policy's last selection: one in each round.
     turn: Turn,
@@ -40,6 +41,11 @@ pub(super) struct Cloud {
     shares: Vec<f64>,
     #[state(skip = "of the round under way")]
     selection: Selection,
+}
+
+/// The policy's state; a failure is its own.
+fn exchange(policy: &mut Box<dyn Policy>, state: &mut State<'_>) {
+    state.field_of(&mut **policy, |source| Blamed { of: Of::Policy(Asker::Cloud), source }.into());
 }
 
 impl Cloud {
@@ -110,15 +116,16 @@ impl Cloud {
     }
 
     /// Tells the policy how the part of an edge server in a round went.
-    pub fn observe(&mut self, report: EdgeReport) {
+    pub fn observe(&mut self, report: EdgeReport) -> Result<(), Failed> {
         let EdgeReport { edge, turn, round, staleness, outcome, waited, phases } = report;
         let client = candidate(edge);
-        self.policy.observe(&Feedback::Job(JobReport { client, turn, round, staleness, outcome, waited, phases }));
+        let report = JobReport { client, turn, round, staleness, outcome, waited, phases };
+        self.policy.observe(&Feedback::Job(report)).map_err(Failed::of("observe"))
     }
 
     /// The policy, to be told of a round.
     pub fn told(&mut self) -> Told<'_> {
-        Told { policy: &mut *self.policy, turn: self.turn, selected: &self.selection, server: Some(CLOUD.into()) }
+        Told { policy: &mut *self.policy, turn: self.turn, selected: &self.selection, asker: Asker::Cloud }
     }
 
     /// The policy.

@@ -11,7 +11,7 @@ use crate::recorder::RoundJobs;
 use crate::run::error::RunError;
 use crate::run::learning::{EdgeState, Work};
 use crate::run::meters::{HindsightMeter, OpenRound, Window};
-use crate::run::round::{Cohort, Known, Limits, Pending, Selector, Server, report_round};
+use crate::run::round::{Asker, Cohort, Known, Limits, Pending, Selector, Server, report_round};
 use crate::run::timeline::{Cost, Engine, JobId, Timer};
 use crate::world::World;
 use fedgenie_core::id::{EdgeId, Round};
@@ -209,7 +209,7 @@ impl<'w> Edge<'w> {
             }
             return Ok(false);
         }
-        let pending = match self.selector.asked.take() {
+        let mut pending = match self.selector.asked.take() {
             Some(pending) => pending,
             None => self.ask_clients(engine, server, known)?,
         };
@@ -219,7 +219,7 @@ impl<'w> Edge<'w> {
             return Ok(false);
         }
         let limits = self.limits(engine);
-        self.selector.select(engine, server, (limits, known), pending, &mut self.cohort.selection)?;
+        self.selector.select(engine, server, (limits, known), &mut pending, &mut self.cohort.selection)?;
         self.dispatch(engine, server, jobs)?;
         Ok(self.cohort.selection.is_empty())
     }
@@ -334,7 +334,7 @@ impl<'w> Edge<'w> {
                 let judge = |(meter, open): (&mut HindsightMeter<'w>, OpenRound<'w>)| {
                     meter.close(&open, (learning, &trained), selected, parallel)
                 };
-                Ok::<_, RunError>(judged.map(judge))
+                judged.map(judge).transpose()
             })?;
             for (client, values) in learning.kept(&trained) {
                 engine.note(&Record::Private { round, client, values })?;
@@ -348,7 +348,9 @@ impl<'w> Edge<'w> {
             }
         }
         engine.note(&Record::EdgeClosed { edge, turn, time: now })?;
-        self.cohort.report(engine, &mut *self.selector.policy, round, self.rule.cut());
+        let asker = Asker::Edge(edge);
+        let told = self.cohort.report(engine, &mut *self.selector.policy, round, self.rule.cut());
+        server.check_told(told, asker, round)?;
         let report = RoundReport {
             turn,
             round,
@@ -361,14 +363,11 @@ impl<'w> Edge<'w> {
             edge_accuracy,
         };
         let parallel = server.settings.parallel;
-        report_round(
-            &mut *self.selector.policy,
-            server.learning.as_ref(),
-            (&trained, before.as_ref(), parallel),
-            report,
-        );
+        let policy = &mut *self.selector.policy;
+        let told = report_round(policy, server.learning.as_ref(), (&trained, before.as_ref(), parallel), report);
         server.note_updates(&trained);
-        server.explain_after(&*self.selector.policy, turn, Some(edge.0.into()), &self.cohort.selection);
+        let told = told.and_then(|()| server.explain_after(policy, turn, asker, &self.cohort.selection));
+        server.check_told(told, asker, round)?;
         self.cohort.settle(engine)?;
         self.left -= 1;
         if self.left == 0 {

@@ -1,9 +1,10 @@
 //! The selection of a round: the probe that the policy asks for, the selection itself, and its regret.
 
-use super::Rounds;
+use super::{Opening, Rounds};
+use crate::policy::{PolicyRng, SelectionRequest, ServerView};
 use crate::population::LatencyError;
 use crate::run::error::RunError;
-use crate::run::round::{Known, Limits, Server, price};
+use crate::run::round::{Known, Limits, Pending, Server, price};
 use crate::run::timeline::{Engine, Event, THE_SERVER, Timer};
 use crate::world::World;
 use fedgenie_core::id::{ClientId, Turn};
@@ -12,19 +13,34 @@ use fedgenie_core::oracle::reward::{History, bottleneck};
 use fedgenie_core::rng::Purpose;
 use fedgenie_core::time::VirtualTime;
 
+/// A question that waits for a selection.
+pub(super) struct Asked {
+    limits: Limits,
+    pending: Pending,
+    foreseen: Option<(Vec<ClientId>, f64)>,
+}
+
+/// What a policy knows beyond its own history.
+fn known<'a>(world: &'a World, gains: &'a [f64], foreseen: &'a Option<(Vec<ClientId>, f64)>) -> Known<'a> {
+    let foreseen = foreseen.as_ref().map(|(best, value)| (&**best, *value));
+    let metered = world.truth.as_ref().filter(|truth| !truth.meters.is_empty());
+    let gains = metered.map(|truth| (&truth.genie.reward, gains)).filter(|(_, gains)| !gains.is_empty());
+    Known { gains, foreseen, ..Known::default() }
+}
+
 impl<'w> Rounds<'w> {
-    /// Selects; false if the budget does not pay for that.
-    pub(super) fn select(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<bool, RunError> {
+    /// What comes before a selection: the probe, and what the policy is told. `None` if the budget does not pay for it.
+    pub(super) fn open(&mut self, engine: &mut Engine<'_>, server: &mut Server<'w>) -> Result<Option<Asked>, RunError> {
         let (world, turn) = (engine.world, self.selector.turn);
         let least = world.budget.least;
         let limits = self.limits(engine, server);
         if limits.cohort < least {
-            return server.give_up(engine, turn, 0).map(|()| false);
+            return server.give_up(engine, turn, 0).map(|()| None);
         }
         let (probe, streams) = self.selector.probe(engine, server, limits, Known::default())?;
         let asked = price(engine, server, turn, &probe);
         if self.payable(engine, self.rule.ask, asked) < least {
-            return server.give_up(engine, turn, asked).map(|()| false);
+            return server.give_up(engine, turn, asked).map(|()| None);
         }
         let model = server.learning.as_ref().map(|learning| learning.model(0));
         let (pending, _) = self.selector.ask_clients(engine, server, (limits.round, model), (probe, streams))?;
@@ -36,7 +52,7 @@ impl<'w> Rounds<'w> {
         let limits = self.limits(engine, server);
         // Others may be there now, whose jobs are dearer.
         if limits.cohort < least {
-            return server.give_up(engine, turn, asked).map(|()| false);
+            return server.give_up(engine, turn, asked).map(|()| None);
         }
         let metered = world.truth.as_ref().filter(|truth| !truth.meters.is_empty());
         if let Some(truth) = metered {
@@ -44,12 +60,32 @@ impl<'w> Rounds<'w> {
             truth.genie.reward.gains(&history, engine.candidates(THE_SERVER).list(), &mut self.available_gains);
         }
         let foreseen = self.foresee(engine, server, limits)?;
-        let foreseen = foreseen.as_ref().map(|(best, value)| (&**best, *value));
-        let gains = metered.map(|truth| (&truth.genie.reward, &*self.available_gains));
-        let gains = gains.filter(|(_, gains)| !gains.is_empty());
-        let known = Known { gains, foreseen, ..Known::default() };
-        self.selector.select(engine, server, (limits, known), pending, &mut self.cohort.selection)?;
-        Ok(true)
+        Ok(Some(Asked { limits, pending, foreseen }))
+    }
+
+    /// Lets the policy select.
+    pub(super) fn select(
+        &mut self,
+        engine: &Engine<'_>,
+        server: &mut Server<'w>,
+        Asked { limits, pending, foreseen }: &mut Asked,
+    ) -> Result<(), RunError> {
+        let Self { selector, available_gains, cohort, .. } = self;
+        let known = known(engine.world, available_gains, foreseen);
+        selector.select(engine, server, (*limits, known), pending, &mut cohort.selection)
+    }
+
+    /// Shows the question that waits, if there is one.
+    pub fn look<T>(
+        &mut self,
+        engine: &Engine<'_>,
+        server: &Server<'_>,
+        see: impl FnOnce(&SelectionRequest<'_>, &ServerView<'_>, &mut PolicyRng<'_>) -> T,
+    ) -> Option<T> {
+        let Self { selector, available_gains, asked, .. } = self;
+        let Opening { asked: Asked { limits, pending, foreseen }, .. } = asked.as_mut()?;
+        let known = known(engine.world, available_gains, foreseen);
+        Some(selector.look(engine, server, (*limits, known), pending, see))
     }
 
     /// How many of so many clients the budget pays for, after so many bytes for the probe before.
@@ -133,7 +169,8 @@ impl<'w> Rounds<'w> {
     ) -> Result<Option<(Vec<ClientId>, f64)>, RunError> {
         let Self { selector, hindsight, .. } = self;
         let question = selector.question(engine, server, limits);
-        let Some(most) = selector.policy.foresees(&question.request()) else { return Ok(None) };
+        let most = selector.policy.foresees(&question.request()).map_err(question.failed("foresees"))?;
+        let Some(most) = most else { return Ok(None) };
         if !selector.policy.sees_truth() {
             return Err(question.refuse("asks for the best set in hindsight, and does not say that it sees the truth"));
         }
@@ -143,7 +180,7 @@ impl<'w> Rounds<'w> {
         };
         let (numbers, parallel) = ((limits.round, selector.turn), server.settings.parallel);
         let open = meter.open(engine, numbers, most, |_| selector.turn.into(), (learning, parallel), None)?;
-        Ok(Some(meter.foresee(&open, learning, parallel)))
+        meter.foresee(&open, learning, parallel).map(Some)
     }
 }
 

@@ -7,16 +7,17 @@
 use super::{RoundUnderWay, Server, numbered};
 use crate::policy::{EdgeAccuracy, Explanation, Feedback, ModelQuality, Policy, RoundReport};
 use crate::recorder::{ClusterState, RoundJobs, RoundSummary, RoundUpdates, ServerRound};
-use crate::run::error::RunError;
+use crate::run::error::{Failed, RunError};
 use crate::run::learning::{Before, Intake, Learning, Measured, ServerScope, Sought, Trained};
 use crate::run::meters::{Accuracies, HindsightMeter, OpenRound, charge};
 use crate::run::round::clusters::ClusterDecision;
+use crate::run::round::question::Asker;
 use crate::run::timeline::{Accounts, Engine, THE_SERVER};
 use crate::world::World;
-use fedgenie_core::id::{ClientId, EdgeId, Turn};
+use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::record::Record;
 use fedgenie_core::time::VirtualTime;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 /// A round whose updates are in the model.
 #[must_use]
@@ -49,8 +50,8 @@ pub(in crate::run) struct Told<'a> {
     pub turn: Turn,
     /// The clients selected since its last report of a round.
     pub selected: &'a [ClientId],
-    /// Whose it is in explanations, where there are several.
-    pub server: Option<Value>,
+    /// The server whose policy it is.
+    pub asker: Asker,
 }
 
 impl<'w> Server<'w> {
@@ -88,11 +89,12 @@ impl<'w> Server<'w> {
         round: &AggregatedRound<'w>,
         (meter, open): (&mut HindsightMeter<'w>, &OpenRound<'w>),
         selected: &[ClientId],
-    ) {
+    ) -> Result<(), RunError> {
         if let Some(learning) = &self.learning {
             let updates = (learning, &*round.trained);
-            self.hindsight.add(meter.close(open, updates, selected, self.settings.parallel));
+            self.hindsight.add(meter.close(open, updates, selected, self.settings.parallel)?);
         }
+        Ok(())
     }
 
     /// Measures the model, where that is due. `is_spent` says that the budget pays for no further round.
@@ -143,12 +145,20 @@ impl<'w> Server<'w> {
     }
 
     /// Tells a policy of a round.
-    pub fn tell(&mut self, engine: &Engine<'_>, round: &MeasuredRound<'_, 'w>, told: Told<'_>) {
-        let Told { policy, turn, selected, server } = told;
+    pub fn tell(&mut self, engine: &Engine<'_>, round: &MeasuredRound<'_, 'w>, told: Told<'_>) -> Result<(), RunError> {
+        let Told { policy, turn, selected, asker } = told;
         let MeasuredRound { trained, before, edge_accuracy, .. } = round;
         let report = RoundReport { selected, edge_accuracy: *edge_accuracy, ..self.report(engine, round, turn) };
-        report_round(policy, self.learning.as_ref(), (trained, before.as_ref(), self.settings.parallel), report);
-        self.explain_after(policy, turn, server, selected);
+        let trained = (&**trained, before.as_ref(), self.settings.parallel);
+        let told = report_round(policy, self.learning.as_ref(), trained, report);
+        let told = told.and_then(|()| self.explain_after(policy, turn, asker, selected));
+        self.check_told(told, asker, self.round())
+    }
+
+    /// How a policy took the end of a round: the task's failure comes first, since it may be why.
+    pub fn check_told(&self, told: Result<(), Failed>, asker: Asker, round: Round) -> Result<(), RunError> {
+        self.learning.as_ref().map_or(Ok(()), |learning| learning.check_work(round))?;
+        told.map_err(|failed| failed.told(asker.role(&self.label), round))
     }
 
     /// Decides which cluster each edge server belongs to in the next round.
@@ -202,17 +212,24 @@ impl<'w> Server<'w> {
     }
 
     /// Adds a policy's state after a round to the explanation of its last selection.
-    pub fn explain_after(&mut self, policy: &dyn Policy, turn: Turn, server: Option<Value>, clients: &[ClientId]) {
+    pub fn explain_after(
+        &mut self,
+        policy: &dyn Policy,
+        turn: Turn,
+        asker: Asker,
+        clients: &[ClientId],
+    ) -> Result<(), Failed> {
         if !self.settings.explain {
-            return;
+            return Ok(());
         }
         let mut after = Explanation::default();
-        policy.explain_after(clients, &mut after);
+        policy.explain_after(clients, &mut after).map_err(Failed::of("explain_after"))?;
         let after = after.into_json();
         if after.is_empty() {
-            return;
+            return Ok(());
         }
-        let is_its = |object: &&mut Map<String, Value>| object.get("server") == server.as_ref();
+        let server = asker.in_explanations();
+        let is_its = |object: &&mut Map<_, _>| object.get("server") == server.as_ref();
         match self.explanations.iter_mut().rev().find(is_its) {
             Some(object) => drop(object.insert("after".to_owned(), after.into())),
             // Nobody was selected since the last round.
@@ -221,6 +238,7 @@ impl<'w> Server<'w> {
                 self.explanations.push(numbered(object, turn, server));
             }
         }
+        Ok(())
     }
 
     /// Each server's numbers in this round, where servers are evaluated or a policy asks for the accuracy of its
@@ -309,17 +327,17 @@ pub(in crate::run) fn report_round(
     learning: Option<&Learning<'_>>,
     (trained, before, parallel): (&[Trained], Option<&Before<'_>>, bool),
     report: RoundReport<'_>,
-) {
+) -> Result<(), Failed> {
     let (wants_updates, kind) = (policy.wants().update, policy.wants_answer().unwrap_or_default());
     for (index, trained) in trained.iter().enumerate() {
         let update = learning.filter(|_| wants_updates).map(|learning| &*learning.update(index).parameters);
         if !trained.answer.is_empty() {
-            policy.told_answer(trained.client, kind, &trained.answer);
+            policy.told_answer(trained.client, kind, &trained.answer).map_err(Failed::of("told_answer"))?;
         }
-        policy.observe(&Feedback::Trained(trained.report(update)));
+        policy.observe(&Feedback::Trained(trained.report(update))).map_err(Failed::of("observe"))?;
     }
     if let Some((learning, before)) = learning.zip(before) {
-        learning.tell_subsets(policy, before, parallel);
+        learning.tell_subsets(policy, before, parallel).map_err(Failed::of("judge"))?;
     }
-    policy.observe(&Feedback::Round(report));
+    policy.observe(&Feedback::Round(report)).map_err(Failed::of("observe"))
 }

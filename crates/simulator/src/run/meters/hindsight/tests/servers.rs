@@ -3,6 +3,7 @@
 use super::*;
 use crate::policy::Policies;
 use crate::recorder::{RoundMark, RoundSummary, Sink};
+use fedgenie_core::failure::Failure;
 use fedgenie_core::record::Record;
 use fedgenie_learning::model::Evaluation;
 use std::io;
@@ -40,11 +41,12 @@ impl Policy for InTurn {
         _: &ServerView<'_>,
         _: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
+    ) -> Result<(), Failure> {
         let available = ask.available.list();
         let first = 3 * ask.turn.0 as usize;
         selection.extend((0..ask.cohort).map(|step| available[(first + step) % available.len()]));
         self.choices.lock().unwrap().push((available.to_vec(), selection.to_vec()));
+        Ok(())
     }
 }
 
@@ -157,7 +159,7 @@ fn regret_by_hand(
             for turn in edge_rounds * (round - 1) + 1..=edge_rounds * round {
                 let number = JobNumber(turn);
                 let jobs: Vec<JobKey> = members.iter().map(|&client| JobKey { client, number }).collect();
-                learning(&run).train_in_hindsight(&model, Round(round), &jobs, false, &mut updates);
+                learning(&run).train_in_hindsight(&model, Round(round), &jobs, false, &mut updates).unwrap();
                 let average = |set: &[u32]| {
                     let own = |&index: &u32| (members[index as usize], &*updates[index as usize].parameters);
                     by_hand.average(&set.iter().map(own).collect::<Vec<_>>())
@@ -215,7 +217,7 @@ fn one_client_after_the_other_is_judged_when_it_is_chosen() {
         for (available, chosen) in turns {
             let job = |&client: &ClientId| JobKey { client, number: JobNumber(numbers[client.index()] + 1) };
             let jobs: Vec<JobKey> = available.iter().map(job).collect();
-            learning(&run).train_in_hindsight(&sent, Round(round), &jobs, false, &mut updates);
+            learning(&run).train_in_hindsight(&sent, Round(round), &jobs, false, &mut updates).unwrap();
             let value = |(job, update): (&JobKey, &Update)| {
                 let drop = by_hand.test_loss(&sent) - by_hand.test_loss(&update.parameters);
                 drop + by_hand.speed(job.client, job.number)
