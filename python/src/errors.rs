@@ -2,8 +2,7 @@
 
 use crate::policy::Raised;
 use fedgenie::error::Error;
-use fedgenie::experiment::RunId;
-use fedgenie::run::RunError;
+use fedgenie::run::{Role, RunError};
 use fedgenie::scenario::ScenarioError;
 use fedgenie::text::message;
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
@@ -35,39 +34,31 @@ fn round_of(error: &RunError) -> Option<u32> {
         | RunError::ServerDiverged { round }
         | RunError::Task { round, .. }
         | RunError::Probe { round, .. }
-        | RunError::Budget { round, .. } => Some(round.0),
+        | RunError::Budget { round, .. }
+        | RunError::Outside { round, .. } => Some(round.0),
         _ => None,
     }
 }
 
-/// The exception for a run that failed; `label` is that of its policy.
-pub fn of_run(py: Python<'_>, run: &RunId, label: &str, error: &Error, raised: &Raised) -> PyErr {
+/// The exception for a run that failed.
+pub fn of_run(py: Python<'_>, run: &str, error: &Error) -> PyErr {
     let text = message(&error.to_string());
     let Error::Run { source, .. } = error else {
-        return exception(py, "RunError", (text, &run.name, None::<u32>));
+        return exception(py, "RunError", (text, run, None::<u32>));
     };
     let round = round_of(source);
-    let RunError::BadSelection { .. } = source else {
-        return exception(py, "RunError", (text, &run.name, round));
+    let name = match source {
+        RunError::BadSelection { .. } | RunError::Outside { role: Role::Policy(_), .. } => "PolicyError",
+        RunError::Outside { role: Role::Task, .. } => "TaskError",
+        _ => "RunError",
     };
-    let Some(cause) = raised.take(label) else {
-        return exception(py, "PolicyError", (text, &run.name, round));
-    };
-    let (policy, turn) = match source {
-        RunError::BadSelection { policy, turn, .. } => (policy.clone(), turn.to_string()),
-        _ => (label.to_owned(), String::new()),
-    };
-    let round_words = round.map_or_else(String::new, |round| format!(" in round {round}"));
-    let text = format!("run {} failed: policy {policy}, {turn}{round_words}: {}", run.name, told(py, &cause));
-    let error = exception(py, "PolicyError", (text, &run.name, round));
-    error.set_cause(py, Some(cause));
-    error
-}
-
-/// An exception as its last line shows it: type and text.
-fn told(py: Python<'_>, error: &PyErr) -> String {
-    let name = error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
-    format!("{name}: {}", error.value(py))
+    let told = exception(py, name, (text, run, round));
+    if let RunError::Outside { source, .. } = source
+        && let Some(cause) = source.downcast_ref::<PyErr>()
+    {
+        told.set_cause(py, Some(cause.clone_ref(py)));
+    }
+    told
 }
 
 /// The exception for any other error.
@@ -87,8 +78,7 @@ pub fn of(py: Python<'_>, error: &Error, raised: &Raised) -> PyErr {
         }
         Error::Read { .. } | Error::Write { .. } => PyOSError::new_err(text),
         Error::Changed(_) => exception(py, "ChangedError", (text,)),
-        Error::Run { run, source } => exception(py, "RunError", (text, run, round_of(source))),
-        Error::Panicked { run, .. } => exception(py, "RunError", (text, run, None::<u32>)),
+        Error::Run { run, .. } | Error::Panicked { run, .. } => of_run(py, run, error),
         Error::Usage(_) | Error::Threads(_) | Error::Cancelled => exception(py, "UsageError", (text,)),
     }
 }

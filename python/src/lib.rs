@@ -9,14 +9,17 @@ mod draws;
 mod errors;
 mod feedback;
 mod frames;
+mod job;
 mod policy;
 mod results;
 mod running;
 mod setup;
+mod simulation;
 mod task;
 mod verifying;
 mod waiting;
 mod wants;
+mod weights;
 
 use pyo3::prelude::*;
 
@@ -34,11 +37,13 @@ fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<feedback::Round>()?;
     module.add_class::<frames::Columns>()?;
     module.add_class::<results::Results>()?;
-    module.add_class::<task::TaskJob>()?;
-    module.add_class::<task::TaskUpdate>()?;
+    module.add_class::<job::TaskJob>()?;
+    module.add_class::<job::TaskUpdate>()?;
     module.add_function(wrap_pyfunction!(command::command, module)?)?;
     module.add_function(wrap_pyfunction!(running::run, module)?)?;
     module.add_function(wrap_pyfunction!(results::load, module)?)?;
+    module.add_class::<simulation::Playing>()?;
+    module.add_function(wrap_pyfunction!(simulation::play, module)?)?;
     module.add_function(wrap_pyfunction!(verifying::verify, module)?)?;
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::feedback::Gathered;
 use crate::setup::Class;
 use crate::wants::Declared;
 use fedgenie::config::Complaint;
+use fedgenie::failure::Failure;
 use fedgenie::id::ClientId;
 use fedgenie::policy::random::Deck;
 use fedgenie::policy::{
@@ -56,7 +57,6 @@ struct Methods {
 
 /// The policy of one run and server.
 pub struct PyPolicy {
-    label: String,
     object: Py<PyAny>,
     methods: Methods,
     declared: Declared,
@@ -65,8 +65,6 @@ pub struct PyPolicy {
     gathered: Gathered,
     /// Number of clients that the last probe asked.
     probed: usize,
-    raised: Raised,
-    has_failed: Cell<bool>,
 }
 
 impl PyPolicy {
@@ -99,7 +97,6 @@ impl PyPolicy {
             let kinds: Vec<&'static str> = context.probes.iter().map(|kind| kind.name).collect();
             let declared = Declared::of(&object, kinds)?;
             Ok(Self {
-                label: class.name.clone(),
                 object: object.unbind(),
                 methods,
                 declared,
@@ -107,8 +104,6 @@ impl PyPolicy {
                 deck: RefCell::default(),
                 gathered: Gathered::default(),
                 probed: 0,
-                raised: raised.clone(),
-                has_failed: Cell::new(false),
             })
         };
         Python::attach(|py| {
@@ -118,14 +113,6 @@ impl PyPolicy {
                 Complaint::new("", message)
             })
         })
-    }
-
-    /// Keeps an exception; the policy is not called any more.
-    fn keep(&self, result: PyResult<()>) {
-        if let Err(error) = result {
-            self.has_failed.set(true);
-            self.raised.add(&self.label, error);
-        }
     }
 
     /// Tells Python what it was not told yet.
@@ -144,8 +131,8 @@ impl PyPolicy {
         &self,
         (ask, view): (&SelectionRequest<'_>, &ServerView<'_>),
         streams: Option<(&RefCell<StreamRng>, &RefCell<StreamRng>)>,
-        work: impl FnOnce(Python<'_>, Ask, &Cell<Decided>) -> PyResult<R>,
-    ) -> PyResult<R> {
+        work: impl FnOnce(Python<'_>, Ask, &Cell<Decided>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
         let decided = Cell::new(Decided::default());
         let (number, probed) = (asked::next_number(), self.probed);
         let asked = Asked { number, ask, view, streams, deck: &self.deck, probed, decided: &decided };
@@ -183,31 +170,29 @@ impl Policy for PyPolicy {
         self.declared.needs_losses
     }
 
-    fn probe(&mut self, ask: &SelectionRequest<'_>, view: &ServerView<'_>, rng: &mut StreamRng) -> Probe {
-        if self.methods.probe.is_none() || self.has_failed.get() {
-            return Probe::None;
+    fn probe(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut StreamRng,
+    ) -> Result<Probe, Failure> {
+        if self.methods.probe.is_none() {
+            return Ok(Probe::None);
         }
-        let told = Python::attach(|py| self.tell(py));
-        self.keep(told);
-        let Some(method) = &self.methods.probe else { return Probe::None };
+        Python::attach(|py| self.tell(py))?;
+        let Some(method) = &self.methods.probe else { return Ok(Probe::None) };
         let [policy, solver] = [RefCell::new(rng.clone()), RefCell::new(rng.clone())];
         let probe = self.ask((ask, view), Some((&policy, &solver)), |py, ask, _| {
-            read_probe(&method.bind(py).call1((ask,))?, &self.declared.probe_kinds)
+            let found = method.bind(py).call1((ask,))?;
+            read_probe(&found, &self.declared.probe_kinds).map_err(|error| refused(py, &error))
         });
         *rng = policy.into_inner();
-        match probe {
-            Ok(probe) => {
-                self.probed = match &probe {
-                    Probe::Answers { clients, .. } => clients.len(),
-                    _ => 0,
-                };
-                probe
-            }
-            Err(error) => {
-                self.keep(Err(error));
-                Probe::None
-            }
-        }
+        let probe = probe?;
+        self.probed = match &probe {
+            Probe::Answers { clients, .. } => clients.len(),
+            _ => 0,
+        };
+        Ok(probe)
     }
 
     fn select(
@@ -216,43 +201,36 @@ impl Policy for PyPolicy {
         view: &ServerView<'_>,
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
-    ) {
-        if self.has_failed.get() {
-            return;
-        }
+    ) -> Result<(), Failure> {
         if !self.gathered.is_empty() {
-            let told = Python::attach(|py| self.tell(py));
-            self.keep(told);
+            Python::attach(|py| self.tell(py))?;
         }
         let (policy, solver) = (RefCell::new(rng.policy.clone()), RefCell::new(rng.solver.clone()));
         let selected = self.ask((ask, view), Some((&policy, &solver)), |py, ask, decided| {
             let answer = self.methods.select.bind(py).call1((ask,))?;
-            choice::select(&answer, selection)?;
+            choice::select(&answer, selection).map_err(|error| refused(py, &error))?;
             let Decided { size, deadline } = decided.get();
             selection.deadline = deadline;
             match size {
-                Some(size) if size != selection.len() => Err(PyValueError::new_err(format!(
-                    "ask.size was set to {size}, and {} clients are selected",
-                    selection.len()
-                ))),
+                Some(size) if size != selection.len() => {
+                    let found = selection.len();
+                    Err(format!("ask.size was set to {size}, and {found} clients are selected").into())
+                }
                 _ => Ok(()),
             }
         });
         (*rng.policy, *rng.solver) = (policy.into_inner(), solver.into_inner());
-        if selected.is_err() {
-            selection.clear();
-        }
-        self.keep(selected);
+        selected
     }
 
-    fn observe(&mut self, feedback: &Feedback<'_>) {
-        if self.methods.observe.is_none() || self.has_failed.get() {
-            return;
+    fn observe(&mut self, feedback: &Feedback<'_>) -> Result<(), Failure> {
+        if self.methods.observe.is_none() {
+            return Ok(());
         }
         self.gathered.add(feedback);
-        if matches!(feedback, Feedback::Round(_)) {
-            let told = Python::attach(|py| self.tell(py));
-            self.keep(told);
+        match feedback {
+            Feedback::Round(_) => Ok(Python::attach(|py| self.tell(py))?),
+            Feedback::Job(_) | Feedback::Trained(_) => Ok(()),
         }
     }
 
@@ -262,23 +240,26 @@ impl Policy for PyPolicy {
         view: &ServerView<'_>,
         selection: &[ClientId],
         explanation: &mut Explanation,
-    ) {
-        let Some(method) = self.methods.explain.as_ref().filter(|_| !self.has_failed.get()) else { return };
-        let explained = self.ask((ask, view), None, |py, ask, _| {
-            let selection = crate::arrays::ids(py, selection)?;
-            explain(&method.bind(py).call1((ask, selection))?, explanation)
-        });
-        self.keep(explained);
+    ) -> Result<(), Failure> {
+        let Some(method) = &self.methods.explain else { return Ok(()) };
+        self.ask((ask, view), None, |py, ask, _| {
+            let found = method.bind(py).call1((ask, crate::arrays::ids(py, selection)?))?;
+            explain(&found, explanation).map_err(|error| refused(py, &error))
+        })
     }
 
-    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) {
-        let Some(method) = self.methods.explain_after.as_ref().filter(|_| !self.has_failed.get()) else { return };
-        let explained = Python::attach(|py| {
-            let clients = crate::arrays::ids(py, clients)?;
-            explain(&method.bind(py).call1((clients,))?, explanation)
-        });
-        self.keep(explained);
+    fn explain_after(&self, clients: &[ClientId], explanation: &mut Explanation) -> Result<(), Failure> {
+        let Some(method) = &self.methods.explain_after else { return Ok(()) };
+        Python::attach(|py| {
+            let found = method.bind(py).call1((crate::arrays::ids(py, clients)?,))?;
+            explain(&found, explanation).map_err(|error| refused(py, &error))
+        })
     }
+}
+
+/// A value that cannot be used: its reason alone, since no code of the user raised it.
+pub fn refused(py: Python<'_>, error: &PyErr) -> Failure {
+    error.value(py).to_string().into()
 }
 
 /// The probe that Python asks for.
@@ -362,16 +343,19 @@ impl Stateful for PyPolicy {
             })
         };
         let is_loading = state.is_loading();
-        let saved = if is_loading { Ok(Vec::new()) } else { call("save", None) };
-        let mut bytes = saved.unwrap_or_else(|error| {
-            self.keep(Err(error));
-            Vec::new()
-        });
+        let mut bytes = Vec::new();
+        if !is_loading {
+            match call("save", None) {
+                Ok(saved) => bytes = saved,
+                Err(error) => return state.fail(error),
+            }
+        }
         state.field(&mut bytes);
-        if is_loading && !state.is_refused() {
-            let loaded = call("load", Some(&bytes)).map(drop);
-            state.require(loaded.is_ok());
-            self.keep(loaded);
+        if is_loading
+            && !state.is_refused()
+            && let Err(error) = call("load", Some(&bytes))
+        {
+            state.fail(error);
         }
     }
 }

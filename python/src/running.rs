@@ -6,7 +6,6 @@ use crate::setup::Setup;
 use crate::waiting::in_background;
 use fedgenie::error::Error;
 use fedgenie::experiment::{Conclusion, Earlier, Experiment, Outcome, Progress, RunId, RunOptions, Summary, Threads};
-use fedgenie::policy::PolicySource;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -130,19 +129,9 @@ pub fn run(
         Conclusion::Cancelled => return Err(PyKeyboardInterrupt::new_err(())),
         Conclusion::InMemory | Conclusion::Written | Conclusion::LeftToOthers => {}
     }
-    let kind = |run: &RunId| kind_of(&experiment.first().arms[run.arm].policy).unwrap_or_default();
-    let failed = failures.iter().map(|(run, error)| errors::of_run(py, run, kind(run), error, &raised)).collect();
+    let failed = failures.iter().map(|(run, error)| errors::of_run(py, &run.name, error)).collect();
     let warnings = noted.with(|news| std::mem::take(&mut news.all_warnings));
     Ok((Results::of_runs(&experiment, &summary, &wishes.folder, (wishes.is_kept, warnings)), failed))
-}
-
-/// The kind of a program's policy.
-fn kind_of(source: &PolicySource) -> Option<&str> {
-    match source {
-        PolicySource::Outside(policy) => Some(&policy.kind),
-        PolicySource::Limited(source, _) => kind_of(source),
-        PolicySource::Scenario(_) => None,
-    }
 }
 
 /// Tells Python how many runs have ended.

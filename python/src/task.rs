@@ -1,19 +1,22 @@
 //! A task that is an object of Python: one for each seed, shared by all policies.
 
-use crate::arrays;
-use crate::policy::Raised;
+use crate::job::{TaskJob, TaskUpdate};
+use crate::policy::{Raised, refused};
 use crate::setup::Class;
+use crate::weights::{self, Parameter};
 use fedgenie::config::Complaint;
+use fedgenie::failure::Failure;
+use fedgenie::halt::Effort;
 use fedgenie::id::ClientId;
 use fedgenie::layout::{Layout, Update};
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::TensorLayout;
-use fedgenie::rng::{Purpose, Streams};
+use fedgenie::rng::Streams;
 use fedgenie::task::{
-    About, Ask, Context, DataCache, Description, Job, Material, On, Outline, Task, TaskError, TaskSettings, Worker,
+    About, Ask, Context, DataCache, Description, Job, Losses, Material, ModelState, On, Outline, Task, TaskError,
+    TaskSettings, Together, Worker,
 };
-use fedgenie::trainer::{Length, LocalTraining};
-use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use fedgenie::trainer::LocalTraining;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -21,19 +24,6 @@ use pyo3::types::PyDict;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// A parameter: its name and shape.
-#[derive(Clone, Debug)]
-struct Parameter {
-    name: String,
-    shape: Vec<usize>,
-}
-
-impl Parameter {
-    fn len(&self) -> usize {
-        self.shape.iter().product()
-    }
-}
 
 /// A class of tasks with the parameters of a scenario: the settings of a task.
 pub struct TaskClass {
@@ -167,70 +157,22 @@ impl Material for OfSeed {
 
 /// The task of one seed.
 pub struct PyTask {
-    object: Py<PyAny>,
     train: Option<Py<PyAny>>,
+    train_many: Option<Py<PyAny>>,
+    client_loss: Option<Py<PyAny>>,
+    gradient: Option<Py<PyAny>>,
     evaluate: Py<PyAny>,
     layout: Layout,
     parameters: Vec<Parameter>,
     initial: Vec<f32>,
     description: Description,
     measures: Vec<Measure>,
-    raised: Raised,
 }
 
 impl fmt::Debug for PyTask {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("PyTask").field("parameters", &self.parameters).finish_non_exhaustive()
     }
-}
-
-/// Weights by name, in the order of the parameters, one after the other.
-fn flat(weights: &Bound<'_, PyAny>, parameters: &[Parameter], what: &str, values: &mut Vec<f32>) -> PyResult<()> {
-    let weights = weights.cast::<PyDict>().map_err(|_| {
-        PyTypeError::new_err(format!(
-            "{what}: found a {}; expected a dict of float32 arrays by name",
-            weights.get_type()
-        ))
-    })?;
-    for (name, _) in weights {
-        let name: String = name.extract()?;
-        if !parameters.iter().any(|parameter| parameter.name == name) {
-            let known: Vec<&str> = parameters.iter().map(|parameter| parameter.name.as_str()).collect();
-            let message = format!("{what}: found the weight {name:?}; the parameters are {}", known.join(", "));
-            return Err(PyValueError::new_err(message));
-        }
-    }
-    for Parameter { name, shape } in parameters {
-        let array = weights.get_item(name)?;
-        let array = array.ok_or_else(|| PyValueError::new_err(format!("{what}: the weight {name:?} is missing")))?;
-        // Arithmetic on an array without dimensions gives a number of NumPy.
-        let is_number = !array.is_instance_of::<PyUntypedArray>() && array.hasattr("dtype")?;
-        let array = if is_number { array.py().import("numpy")?.call_method1("asarray", (array,))? } else { array };
-        let array = array.cast_into::<PyArrayDyn<f32>>().map_err(|error| {
-            let found = error.into_inner();
-            let kind = found.getattr("dtype").map_or_else(|_| found.get_type().to_string(), |kind| kind.to_string());
-            PyTypeError::new_err(format!("{what}: the weight {name:?} is {kind}; expected an array of float32"))
-        })?;
-        if array.shape() != &shape[..] {
-            let found = array.shape();
-            let message = format!("{what}: the weight {name:?} has the shape {found:?}; expected {shape:?}");
-            return Err(PyValueError::new_err(message));
-        }
-        values.extend(array.try_readonly()?.as_array());
-    }
-    Ok(())
-}
-
-/// A vector as weights by name, which cannot be written to.
-fn named<'py>(py: Python<'py>, values: &[f32], parameters: &[Parameter]) -> PyResult<Bound<'py, PyDict>> {
-    let weights = PyDict::new(py);
-    let mut rest = values;
-    for parameter in parameters {
-        let (part, after) = rest.split_at(parameter.len());
-        rest = after;
-        weights.set_item(&parameter.name, arrays::shaped(py, part, &parameter.shape)?)?;
-    }
-    Ok(weights)
 }
 
 impl PyTask {
@@ -248,7 +190,7 @@ impl PyTask {
             parameters.push(Parameter { name: name.extract()?, shape });
         }
         let mut values = Vec::new();
-        flat(&initial, &parameters, "parameters()", &mut values)?;
+        weights::read(&initial, &parameters, "parameters()", &mut values)?;
         if values.is_empty() {
             return Err(PyValueError::new_err("parameters(): found none; a task has at least one"));
         }
@@ -265,53 +207,52 @@ impl PyTask {
         }
         let mut description = Description::of(examples);
         description.has_valid = false;
+        let method = |name: &str| object.getattr_opt(name).map(|method| method.map(Bound::unbind));
+        let (train, train_many) = (method("train")?, method("train_many")?);
+        if train.is_none() && train_many.is_none() {
+            let message = format!("{} has no method train(self, job); a task needs it", object.get_type());
+            return Err(PyTypeError::new_err(message));
+        }
         Ok(Self {
-            train: object.getattr_opt("train")?.map(Bound::unbind),
+            train,
+            train_many,
+            client_loss: method("client_loss")?,
+            gradient: method("gradient")?,
             evaluate: object.getattr("evaluate")?.unbind(),
-            object: object.clone().unbind(),
             layout: Layout::dense(values.len(), values.len()),
             parameters,
             initial: values,
             description,
             measures: class.measures.clone(),
-            raised: class.raised.clone(),
         })
     }
 
-    fn trained(&self, job: &Job<'_>, context: &Context<'_>, update: &mut Update) -> PyResult<()> {
-        Python::attach(|py| {
-            let given = TaskJob::new(py, job, context, &self.parameters)?;
-            let train = self.train.as_ref().ok_or_else(|| {
-                PyTypeError::new_err(format!("{} has no method train(self, job)", self.object.bind(py).get_type()))
-            })?;
-            let found = train.bind(py).call1((given,))?;
-            let found = found.cast::<TaskUpdate>().map_err(|_| {
-                PyTypeError::new_err(format!(
-                    "train: found a {}; expected fedgenie.Update(weights, …)",
-                    found.get_type()
-                ))
-            })?;
-            let TaskUpdate { weights, loss, steps } = found.get();
-            flat(weights.bind(py), &self.parameters, "train", &mut update.parameters)?;
-            update.first_loss = loss.unwrap_or(0.0);
-            update.steps = *steps;
-            update.diverged = !update.is_finite();
-            Ok(())
-        })
+    /// Reads the result of a job.
+    fn take(&self, found: &Bound<'_, PyAny>, update: &mut Update) -> PyResult<()> {
+        let found = found.cast::<TaskUpdate>().map_err(|_| {
+            PyTypeError::new_err(format!("found a {}; expected fedgenie.Update(weights, …)", found.get_type()))
+        })?;
+        let TaskUpdate { weights, loss, steps } = found.get();
+        update.clear();
+        weights::read(weights.bind(found.py()), &self.parameters, "the update", &mut update.parameters)?;
+        update.first_loss = loss.unwrap_or(0.0);
+        update.steps = *steps;
+        update.diverged = !update.is_finite();
+        Ok(())
     }
 
-    fn measured(&self, ask: &mut fedgenie::task::Ask<'_>) -> PyResult<()> {
+    fn measured(&self, ask: &mut Ask<'_>) -> Result<(), Failure> {
         Python::attach(|py| {
-            let weights = named(py, ask.state.model, &self.parameters)?;
+            let weights = weights::named(py, ask.state.model, &self.parameters)?;
             let found = self.evaluate.bind(py).call1((weights,))?;
-            let found = found.cast::<PyDict>().map_err(|_| {
-                PyTypeError::new_err(format!("evaluate: found a {}; expected a dict of metrics", found.get_type()))
-            })?;
+            let refuse = |what: String| Failure::from(what);
+            let found = found
+                .cast::<PyDict>()
+                .map_err(|_| refuse(format!("found a {}; expected a dict of metrics", found.get_type())))?;
             for (measure, value) in self.measures.iter().zip(ask.values.iter_mut()) {
                 let name = format!("test_{}", measure.name);
-                let metric = found.get_item(&name)?;
-                let metric = metric.ok_or_else(|| PyValueError::new_err(format!("evaluate: {name} is missing")))?;
-                *value = metric.extract()?;
+                let metric = found.get_item(&name)?.ok_or_else(|| refuse(format!("{name} is missing")))?;
+                *value = metric.extract().map_err(|_| refuse(format!("{name} is {metric}; expected a number")))?;
             }
             ask.weight = 1.0;
             Ok(())
@@ -336,27 +277,31 @@ impl Task for PyTask {
         1e4 * self.initial.len() as f64 * self.description.examples_of(client) as f64
     }
 
-    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) {
-        update.clear();
-        if let Err(error) = self.trained(job, context, update) {
-            update.parameters.clear();
-            update.parameters.resize(self.layout.len(), f32::NAN);
-            update.diverged = true;
-            self.raised.add("task", error);
-        }
+    fn train(&self, job: &Job<'_>, context: &Context<'_>, _: &mut Worker, update: &mut Update) -> Result<(), Failure> {
+        Python::attach(|py| {
+            let train = self.train.as_ref().ok_or("the task has no method train(self, job)")?;
+            let found = train.bind(py).call1((TaskJob::new(py, job, context, &self.parameters)?,))?;
+            self.take(&found, update).map_err(|error| refused(py, &error))
+        })
     }
 
-    fn evaluate(&self, asks: &mut [Ask<'_>], _: bool) {
+    fn together(&self) -> Option<&dyn Together> {
+        self.train_many.as_ref().map(|_| self as &dyn Together)
+    }
+
+    fn losses(&self) -> Option<&dyn Losses> {
+        self.client_loss.as_ref().map(|_| self as &dyn Losses)
+    }
+
+    fn evaluate(&self, asks: &mut [Ask<'_>], _: Effort<'_>) -> Result<(), Failure> {
         for ask in asks {
             ask.values.fill(f64::NAN);
             ask.weight = 0.0;
-            if !matches!(ask.on, On::Test) {
-                continue;
-            }
-            if let Err(error) = self.measured(ask) {
-                self.raised.add("task", error);
+            if matches!(ask.on, On::Test) {
+                self.measured(ask)?;
             }
         }
+        Ok(())
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {
@@ -364,65 +309,49 @@ impl Task for PyTask {
     }
 }
 
-/// A client's job.
-#[pyclass(module = "fedgenie", frozen, name = "Job", get_all)]
-pub struct TaskJob {
-    client: u32,
-    round: u32,
-    /// For random numbers of the job: from the scenario's seed, client and round alone.
-    seed: u64,
-    /// The model that was sent, by name.
-    weights: Py<PyDict>,
-    /// Numbers that an algorithm adds to every gradient, by name.
-    correction: Option<Py<PyDict>>,
-    /// The weight of the pull towards the model that was sent.
-    proximal: f32,
-    /// Passes over the client's examples; None where steps are counted.
-    epochs: Option<u32>,
-    /// Examples in a mini-batch.
-    batch: usize,
-    /// The learning rate of the round.
-    lr: f32,
-}
-
-impl TaskJob {
-    fn new(py: Python<'_>, job: &Job<'_>, context: &Context<'_>, parameters: &[Parameter]) -> PyResult<Self> {
-        let Job { client, round, start, epochs, correction, .. } = *job;
-        let settings = context.settings;
-        let of_settings = match settings.length {
-            Length::Epochs(epochs) => Some(epochs),
-            Length::Steps(_) => None,
-        };
-        // 63 bits fit a signed number of NumPy and of PyTorch.
-        let seed = context.streams.stream(Purpose::TrainingNoise, client.0, round.0).bits() >> 1;
-        let correction = correction.map(|values| named(py, values, parameters).map(Bound::unbind)).transpose()?;
-        Ok(Self {
-            client: client.0,
-            round: round.0,
-            seed,
-            weights: named(py, start, parameters)?.unbind(),
-            correction,
-            proximal: settings.proximal,
-            epochs: epochs.or(of_settings),
-            batch: settings.batch,
-            lr: settings.rate(round),
+impl Together for PyTask {
+    fn train_many(&self, jobs: &[Job<'_>], context: &Context<'_>, updates: &mut [Update]) -> Result<(), Failure> {
+        Python::attach(|py| {
+            let train = self.train_many.as_ref().ok_or("the task has no method train_many(self, jobs)")?;
+            let given = jobs.iter().map(|job| Py::new(py, TaskJob::new(py, job, context, &self.parameters)?));
+            let found = train.bind(py).call1((given.collect::<PyResult<Vec<_>>>()?,))?;
+            let found: Vec<Bound<'_, PyAny>> = found.try_iter()?.collect::<PyResult<_>>()?;
+            if found.len() != jobs.len() {
+                let (found, jobs) = (found.len(), jobs.len());
+                return Err(format!("found {found} updates; expected one for each of {jobs} jobs").into());
+            }
+            let mut pairs = found.iter().zip(updates);
+            pairs.try_for_each(|(found, update)| self.take(found, update)).map_err(|error| refused(py, &error))
         })
     }
 }
 
-/// A client's result.
-#[pyclass(module = "fedgenie", frozen, name = "Update")]
-pub struct TaskUpdate {
-    weights: Py<PyAny>,
-    loss: Option<f64>,
-    steps: u64,
-}
+impl Losses for PyTask {
+    fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> Result<f64, Failure> {
+        Python::attach(|py| {
+            let Some(method) = &self.client_loss else { return Ok(f64::NAN) };
+            let weights = weights::named(py, state.model, &self.parameters)?;
+            Ok(method.bind(py).call1((client.0, weights))?.extract()?)
+        })
+    }
 
-#[pymethods]
-impl TaskUpdate {
-    #[new]
-    #[pyo3(signature = (weights, loss = None, *, steps = 1))]
-    const fn new(weights: Py<PyAny>, loss: Option<f64>, steps: u64) -> Self {
-        Self { weights, loss, steps }
+    fn has_gradient(&self) -> bool {
+        self.gradient.is_some()
+    }
+
+    fn gradient(
+        &self,
+        job: &Job<'_>,
+        context: &Context<'_>,
+        _: &mut Worker,
+        gradient: &mut Vec<f32>,
+    ) -> Result<bool, Failure> {
+        Python::attach(|py| {
+            let Some(method) = &self.gradient else { return Ok(false) };
+            let found = method.bind(py).call1((TaskJob::new(py, job, context, &self.parameters)?,))?;
+            gradient.clear();
+            let read = weights::read(&found, &self.parameters, "the gradient", gradient);
+            read.map(|()| true).map_err(|error| refused(py, &error))
+        })
     }
 }
