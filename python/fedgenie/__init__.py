@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from fedgenie._check import check
-from fedgenie._fedgenie import Ask, Choice, Context, Feedback, Job, Jobs, Rng, Round, Trained, Update, __version__
+from fedgenie._fedgenie import (
+    Ask,
+    Choice,
+    Context,
+    Feedback,
+    Job,
+    Jobs,
+    Rng,
+    Round,
+    Subsets,
+    Trained,
+    Update,
+    __version__,
+)
 from fedgenie._frames import Frame
 from fedgenie._notices import FedGenieWarning
 from fedgenie._results import Answers, Figure, Result, TextTable
 from fedgenie._run import load, run, verify
+from fedgenie._simulation import Question, RoundView, Simulation
 from fedgenie._views import Bounds, Probe, Probed, Segment
 from fedgenie.errors import (
     ChangedError,
@@ -39,12 +53,16 @@ __all__ = [
     "PolicyError",
     "Probe",
     "Probed",
+    "Question",
     "Result",
     "Rng",
     "Round",
+    "RoundView",
     "RunError",
     "ScenarioError",
     "Segment",
+    "Simulation",
+    "Subsets",
     "TaskError",
     "TextTable",
     "Trained",

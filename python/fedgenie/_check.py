@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import pickle
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ def check(
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder) / "run")
         _run.run(scenario, set=set, seeds=seeds, out=out, threads=1, progress=None, **kinds)
-        tries = [
+        tries: list[tuple[str, Callable[[], dict[str, Any] | None]]] = [
             ("when it was run again", lambda: _replay(out, kinds, 1)),
             ("on two threads", lambda: _replay(out, kinds, 2)),
             ("in a process with another PYTHONHASHSEED", lambda: _elsewhere(out, kinds)),

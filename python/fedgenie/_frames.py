@@ -14,7 +14,7 @@ from fedgenie import _fedgenie
 if TYPE_CHECKING:
     import pandas
     import polars
-    import pyarrow
+    import pyarrow  # type: ignore[import-untyped, unused-ignore]
 
 __all__ = ["Frame"]
 
@@ -61,7 +61,8 @@ class Frame:
         described = self._columns.described(column)
         if described["kind"] == "text":
             texts = np.array([*mask, None], dtype=object)
-            return texts[values]
+            cells: NDArray[Any] = texts[values]
+            return cells
         return values if described["required"] else np.ma.masked_array(values, mask)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

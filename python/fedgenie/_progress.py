@@ -53,7 +53,7 @@ def _in_cell() -> Bar:
         if shown:
             shown[0].update(data, raw=True)
         else:
-            shown.append(display(data, raw=True, display_id=True))
+            shown.append(display(data, raw=True, display_id=True))  # type: ignore[no-untyped-call, unused-ignore]
 
     return Bar(draw, lambda: draw("") if shown else None)
 

@@ -141,6 +141,35 @@ class Result:
         """A row for each statistic over seeds: a number of a policy at a point, or a difference."""
         return Frame(self._results.frame("comparisons"), "comparisons")
 
+    def to_wandb(self, project: str, mode: str = "offline", **settings: Any) -> list[str]:
+        """Logs every run to Weights & Biases, a step for each recorded round, with virtual time. Returns their ids."""
+        try:
+            import wandb  # type: ignore[import-not-found, unused-ignore]
+        except ImportError as error:
+            message = f"{error.name} is not installed: `pip install 'fedgenie[wandb]'` installs it"
+            raise ImportError(message, name=error.name) from error
+        rounds = self.rounds
+        keys = list(zip(rounds["policy"], rounds["seed"].tolist(), rounds["point"].tolist(), strict=True))
+        numbers = {
+            name: rounds[name].tolist()
+            for name in rounds
+            if rounds.described(name)["kind"] != "text" and name not in ("seed", "point")
+        }
+        ids = []
+        for policy, seed, point in dict.fromkeys(keys):
+            config = {"policy": policy, "seed": seed, "point": point, **self.summary["points"][point]}
+            name = f"{policy}-p{point}-s{seed}" if len(self.summary["points"]) > 1 else f"{policy}-s{seed}"
+            run = wandb.init(
+                project=project, group=self.title, name=name, config=config, mode=mode, reinit=True, **settings
+            )
+            for place, key in enumerate(keys):
+                if key == (policy, seed, point):
+                    row = {name: values[place] for name, values in numbers.items() if values[place] is not None}
+                    run.log(row, step=row["round"])
+            ids.append(run.id)
+            run.finish()
+        return ids
+
     def table(self) -> TextTable:
         """The table that the command prints."""
         return TextTable(self._results.table())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedgenie._fedgenie import Job, Update
 
 try:
-    import torch
+    import torch  # type: ignore[import-not-found, unused-ignore]
 except ImportError as error:
     _text = f"{error.name} is not installed: `pip install 'fedgenie[torch]'` installs it"
     raise ImportError(_text, name=error.name) from error
@@ -96,7 +96,7 @@ class _Seeded:
         return self.start
 
     def _load(self, weights: Mapping[str, NDArray[np.float32]]) -> dict[str, torch.Tensor]:
-        state = self.model.state_dict()
+        state: dict[str, torch.Tensor] = self.model.state_dict()
         with torch.no_grad():
             for name, value in state.items():
                 value.copy_(torch.from_numpy(weights[name].copy()))
@@ -139,6 +139,29 @@ class _Seeded:
         self.model.zero_grad()
         mean = told / max(len(targets), 1)
         return Update({name: _array(value) for name, value in state.items()}, loss=mean, steps=steps)
+
+    def gradient(self, job: Job) -> Weights:
+        """The mean gradient of a client's loss at the model that it was sent."""
+        with _alone(job.seed):
+            inputs, targets = self.task.clients[job.client]
+            self._load(job.weights)
+            self.model.train()
+            self.model.zero_grad()
+            self.task.loss(self.model(inputs), targets).backward()  # type: ignore[no-untyped-call, unused-ignore]
+            found = {name: np.zeros_like(value) for name, value in job.weights.items()}
+            for name, parameter in self.model.named_parameters():
+                if parameter.grad is not None:
+                    found[name] = _array(parameter.grad)
+            self.model.zero_grad()
+        return found
+
+    def client_loss(self, client: int, weights: Mapping[str, NDArray[np.float32]]) -> float:
+        """The loss of a model on a client's data."""
+        inputs, targets = self.task.clients[client]
+        with _alone(0), torch.no_grad():
+            self._load(weights)
+            self.model.eval()
+            return float(self.task.loss(self.model(inputs), targets))
 
     def evaluate(self, weights: Mapping[str, NDArray[np.float32]]) -> dict[str, float]:
         """Metrics on test data."""

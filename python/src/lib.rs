@@ -15,6 +15,7 @@ mod results;
 mod running;
 mod setup;
 mod simulation;
+mod subsets;
 mod task;
 mod verifying;
 mod waiting;
@@ -35,6 +36,7 @@ fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<feedback::Jobs>()?;
     module.add_class::<feedback::Trained>()?;
     module.add_class::<feedback::Round>()?;
+    module.add_class::<subsets::Subsets>()?;
     module.add_class::<frames::Columns>()?;
     module.add_class::<results::Results>()?;
     module.add_class::<job::TaskJob>()?;

@@ -5,6 +5,7 @@ use crate::choice;
 use crate::context::{self, Context};
 use crate::feedback::Gathered;
 use crate::setup::Class;
+use crate::subsets;
 use crate::wants::Declared;
 use fedgenie::config::Complaint;
 use fedgenie::failure::Failure;
@@ -12,7 +13,7 @@ use fedgenie::id::ClientId;
 use fedgenie::policy::random::Deck;
 use fedgenie::policy::{
     Answers, BuildContext, Capabilities, Explanation, Feedback, Policy, PolicyRng, Probe, Selection, SelectionRequest,
-    ServerView, Wants,
+    ServerView, Subsets, Wants,
 };
 use fedgenie::rng::StreamRng;
 use fedgenie::state::{State, Stateful};
@@ -53,6 +54,8 @@ struct Methods {
     probe: Option<Py<PyAny>>,
     explain: Option<Py<PyAny>>,
     explain_after: Option<Py<PyAny>>,
+    judge: Option<Py<PyAny>>,
+    told_answer: Option<Py<PyAny>>,
 }
 
 /// The policy of one run and server.
@@ -93,6 +96,8 @@ impl PyPolicy {
                 probe: method("probe")?,
                 explain: method("explain")?,
                 explain_after: method("explain_after")?,
+                judge: method("judge")?,
+                told_answer: method("told_answer")?,
             };
             let kinds: Vec<&'static str> = context.probes.iter().map(|kind| kind.name).collect();
             let declared = Declared::of(&object, kinds)?;
@@ -232,6 +237,24 @@ impl Policy for PyPolicy {
             Feedback::Round(_) => Ok(Python::attach(|py| self.tell(py))?),
             Feedback::Job(_) | Feedback::Trained(_) => Ok(()),
         }
+    }
+
+    fn judge(&mut self, judged: &Subsets<'_>) -> Result<(), Failure> {
+        let Some(method) = &self.methods.judge else { return Ok(()) };
+        let judge = |py: Python<'_>| method.bind(py).call1((subsets::Subsets,)).map(drop);
+        Ok(Python::attach(|py| subsets::during(judged, || judge(py)))?)
+    }
+
+    fn wants_answer(&self) -> Option<&'static str> {
+        self.declared.wants_answer
+    }
+
+    fn told_answer(&mut self, client: ClientId, kind: &'static str, answer: &[f64]) -> Result<(), Failure> {
+        let Some(method) = &self.methods.told_answer else { return Ok(()) };
+        Python::attach(|py| {
+            method.bind(py).call1((client.0, kind, crate::arrays::copy(py, answer)?))?;
+            Ok(())
+        })
     }
 
     fn explain(

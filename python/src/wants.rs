@@ -13,12 +13,23 @@ pub struct Declared {
     pub sees_truth: bool,
     pub can_be_empty: bool,
     pub needs_losses: bool,
+    pub wants_answer: Option<&'static str>,
 }
 
 impl Declared {
     /// Of an object; `kinds` are the questions that the task answers.
     pub fn of(object: &Bound<'_, PyAny>, kinds: Vec<&'static str>) -> PyResult<Self> {
         let flag = |name: &str| -> PyResult<bool> { found(object, name)?.map_or(Ok(false), |found| found.is_truthy()) };
+        let wants_answer = match found(object, "wants_answer")? {
+            None => None,
+            Some(name) => {
+                let name: String = name.extract()?;
+                let known = kinds.iter().copied().find(|kind| **kind == name);
+                Some(known.ok_or_else(|| {
+                    PyValueError::new_err(format!("wants_answer: found {name:?}; clients can answer {kinds:?}"))
+                })?)
+            }
+        };
         let probe_kinds = match found(object, "probe_kinds")? {
             None => kinds,
             Some(wanted) => {
@@ -37,6 +48,7 @@ impl Declared {
             sees_truth: flag("sees_truth")?,
             can_be_empty: flag("can_be_empty")?,
             needs_losses: flag("needs_losses")?,
+            wants_answer,
         })
     }
 }
@@ -116,7 +128,8 @@ fn capabilities(object: &Bound<'_, PyAny>) -> PyResult<Capabilities> {
             "layout" => capabilities.layout = true,
             "bounds" => capabilities.bounds = true,
             "forecast" => capabilities.forecast = true,
-            other => return Err(unknown("capabilities", other, "layout, bounds or forecast")),
+            "subsets" => capabilities.subsets = true,
+            other => return Err(unknown("capabilities", other, "layout, bounds, subsets or forecast")),
         }
     }
     Ok(capabilities)

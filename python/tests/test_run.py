@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -246,7 +248,7 @@ def test_parameters_are_swept_and_written_into_the_scenario() -> None:
     swept = fedgenie.run(
         SMALL, policies={"takes": (Takes, {"c": 2.0})}, seeds=1, set={"sweep": {"policy.takes.first": [0, 8]}}
     )
-    assert "c = 2.0" in swept.scenario
+    assert "first = 0\nc = 2.0" in fedgenie.run(SMALL, policies={"plain": (Plain, {"c": 2.0})}, seeds=1).scenario
     runs = [run for run in swept.summary["runs"] if run["arm"] == "takes"]
     assert runs[0]["digest"]["timeline"] != runs[1]["digest"]["timeline"]
     with pytest.raises(fedgenie.ScenarioError, match="frist.*did you mean"):
@@ -286,8 +288,59 @@ def test_check_finds_what_depends_on_more_than_the_stream() -> None:
         fedgenie.check(SMALL, policies={"hashes": Hashes}, seeds=1)
 
 
+class Plain(First):
+    def __init__(self, context: Any, first: int = 0, c: float = 1.0) -> None:
+        pass
+
+
 class Hashes(First):
     """Orders by hashes of texts, which differ from process to process."""
 
     def select(self, ask: Any) -> Any:
         return sorted(ask.available, key=lambda client: hash(f"client {client}"))[: ask.cohort]
+
+
+class Interrupts(First):
+    """Interrupts its process once, as a person would by Ctrl-C; remembers what it was told."""
+
+    is_due = True
+
+    def __init__(self, context: Any) -> None:
+        self.waited = [0.0] * context.clients
+
+    def select(self, ask: Any) -> Any:
+        if ask.turn == 300 and Interrupts.is_due:
+            Interrupts.is_due = False
+            os.kill(os.getpid(), signal.SIGINT)
+        return sorted(ask.available, key=lambda client: self.waited[client])[: ask.cohort]
+
+    def observe(self, feedback: Any) -> None:
+        for client, seconds in zip(feedback.jobs.client, feedback.jobs.waited_s, strict=True):
+            self.waited[client] += seconds
+
+
+def test_an_interrupted_folder_is_resumed_with_the_memory_of_its_policies(tmp_path: Path) -> None:
+    setting = {"stop.rounds": 60_000, "record": {"every": 1000}}
+    arguments: dict[str, Any] = {"set": setting, "policies": {"interrupts": Interrupts}, "seeds": 1, "threads": 2}
+    with pytest.raises(KeyboardInterrupt):
+        fedgenie.run(SMALL, out=tmp_path / "out", **arguments)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    resumed = fedgenie.run(SMALL, out=tmp_path / "out", resume=True, **arguments)
+    whole = fedgenie.run(SMALL, **arguments)
+    assert resumed.digest == whole.digest
+
+
+def test_memory_that_cannot_be_pickled_is_said_where_it_is_needed(tmp_path: Path) -> None:
+    class Locked(First):
+        def __init__(self, context: Any) -> None:
+            self.lock = threading.Lock()
+
+        def select(self, ask: Any) -> Any:
+            if ask.turn == 300:
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().select(ask)
+
+    arguments: dict[str, Any] = {"set": {"stop.rounds": 60_000}, "seeds": 1, "threads": 1}
+    assert fedgenie.run(SMALL, policies={"locked": Locked}, seeds=1).summary["runs"], "where nothing is saved, nothing is"
+    with pytest.raises((KeyboardInterrupt, fedgenie.PolicyError)):
+        fedgenie.run(SMALL, out=tmp_path / "out", policies={"locked": Locked}, **arguments)

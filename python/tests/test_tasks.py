@@ -144,6 +144,11 @@ def test_algorithms_of_the_catalogue_fold_updates(algorithm: str) -> None:
                 assert job.correction is not None and job.correction["weight"].shape == (FEATURES,)
             return update
 
+        def gradient(self, job: fedgenie.Job) -> Any:
+            x, y = self.clients[job.client]
+            errors = 2 * self.errors(job.weights, x, y) / len(y)
+            return {"weight": (errors @ x).astype(np.float32), "bias": np.float32(errors.sum())}
+
     text = SCENARIO.replace("[population]", f"algorithm.{algorithm} = {{}}\n[population]", 1)
     result = fedgenie.run(text, task=Corrected, seeds=1)
     assert result.summary["runs"][0]["final"]["test_loss"] < 3.0
@@ -189,6 +194,52 @@ def test_exceptions_of_a_task_are_causes() -> None:
 
     with pytest.raises(fedgenie.TaskError, match="broken"):
         fedgenie.run(SCENARIO, task=Broken, seeds=1)
+
+
+def test_jobs_of_a_round_may_be_trained_together() -> None:
+    sizes = []
+
+    class Together(Regression):
+        def train_many(self, jobs: list[fedgenie.Job]) -> list[fedgenie.Update]:
+            sizes.append(len(jobs))
+            return [self.train(job) for job in jobs]
+
+    together, alone = (fedgenie.run(SCENARIO, task=task, threads=1) for task in (Together, Regression))
+    assert sizes == [3] * 20 * 4
+    models = [[run["digest"]["model"] for run in result.summary["runs"]] for result in (together, alone)]
+    assert models[0] == models[1]
+
+    class Few(Regression):
+        def train_many(self, jobs: list[fedgenie.Job]) -> list[fedgenie.Update]:
+            return [self.train(jobs[0])]
+
+    with pytest.raises(fedgenie.TaskError, match="found 1 updates; expected one for each of 3 jobs"):
+        fedgenie.run(SCENARIO, task=Few, seeds=1)
+
+
+def test_losses_of_clients_can_be_probed() -> None:
+    class Lossy(Regression):
+        def client_loss(self, client: int, weights: Any) -> float:
+            return float(np.mean(self.errors(weights, *self.clients[client]) ** 2))
+
+    probed: list[Any] = []
+
+    class Worst(First):
+        def probe(self, ask: Any) -> fedgenie.Probe:
+            return fedgenie.Probe.losses(ask.available)
+
+        def select(self, ask: Any) -> Any:
+            clients, losses = ask.probed
+            probed.append((clients, losses))
+            return clients[np.argsort(-losses, kind="stable")][: ask.cohort]
+
+    result = fedgenie.run(SCENARIO, task=Lossy, policies={"worst": Worst}, seeds=1, threads=1)
+    assert list(probed[0][0]) == list(range(CLIENTS)) and np.all(probed[0][1] > 0)
+    task = Lossy(1, CLIENTS)
+    assert probed[0][1][2] == task.client_loss(2, task.parameters())
+    assert len(result.summary["runs"]) == 3
+    with pytest.raises(ValueError, match="worst"):
+        fedgenie.run(SCENARIO, task=Regression, policies={"worst": Worst}, seeds=1)
 
 
 def test_what_is_no_task_is_refused() -> None:
