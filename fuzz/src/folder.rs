@@ -4,9 +4,7 @@ use super::{assert_told, files};
 use fedgenie::experiment::artefacts::{MANIFEST_FILE, Manifest, RUNS_FOLDER};
 use fedgenie::experiment::kept::Found;
 use fedgenie::experiment::stored::{Notice, Reader};
-use fedgenie::experiment::{
-    Earlier, Experiment, Outputs, Progress, ResultFolder, RunId, Shard, Threads, execute, verify,
-};
+use fedgenie::experiment::{Earlier, Experiment, Outputs, ResultFolder, Shard, Silent, Threads, execute, verify};
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::{Report, Results, html, write_with_records};
 use fedgenie::scenario::tree;
@@ -32,13 +30,6 @@ tau_min = "1 s"
 [policy.bsfl]
 [policy.random]
 "#;
-
-struct Silent;
-
-impl Progress for Silent {
-    fn run_ended(&self, _: &RunId, _: usize, _: usize) {}
-    fn rounds_played(&self, _: u64) {}
-}
 
 /// A folder in which an experiment is complete.
 pub(super) struct Complete {

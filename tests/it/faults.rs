@@ -3,10 +3,10 @@
 
 use super::interruption::{LONG_ROUND, complete, long, signal, wait_for};
 use super::replay::BANDIT;
-use super::support::{Answer, Defective, Nobody, SCENARIO, Workplace, assert_same_folders, changed};
+use super::support::{Answer, Defective, SCENARIO, Workplace, assert_same_folders, changed};
 use fedgenie::experiment::verify::verify_with;
 use fedgenie::experiment::{
-    Earlier, Experiment, Outputs, Overrides, ResultFolder, RunSummary, Shard, Threads, execute,
+    Earlier, Experiment, Outputs, Overrides, ResultFolder, RunSummary, Shard, Silent, Threads, execute,
 };
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::task::DataCache;
@@ -125,7 +125,7 @@ fn a_panic_fails_its_run_and_the_others_are_kept_and_summed_up() {
         let files = RunFileOptions { events: true, timeline: None };
         let outputs = Outputs { folder: &folder, files: &files, models: false };
         let runs = experiment.runs();
-        let results = execute(&experiment, &runs, Some(outputs), &threads, &DataCache::default(), &Nobody);
+        let results = execute(&experiment, &runs, Some(outputs), &threads, &DataCache::default(), &Silent);
         let mut complete: Vec<RunSummary> = Vec::new();
         for (run, result) in runs.iter().zip(results) {
             match result {

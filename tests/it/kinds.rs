@@ -118,15 +118,15 @@ fn one_that_no_arm_has_becomes_an_arm() {
 
 #[test]
 fn wrong_names_and_parameters_are_refused_where_they_stand() {
-    let refused = |text: &str, details: Details, says: &str| {
+    let refused = |text: &str, part: &str, details: Details, says: &str| {
         let work = Workplace::with(text);
         let error = load(&work, kinds(details)).unwrap_err().to_string();
-        let line = line_of(text, "c = 3");
+        let line = line_of(text, part);
         assert!(error.contains(&format!("{SCENARIO}:{line}: ")) && error.contains(says), "{error}");
     };
-    let close = NAMED.replace("c = 3.0", "cc = 3.0 # c = 3");
-    refused(&close, details(), "policy.mine.cc: unknown key \"cc\"; did you mean \"c\"? known: c, names");
-    refused(NAMED, Details::default(), "policy.mine.c: unknown key \"c\"; it takes no parameters");
+    let close = NAMED.replace("c = 3.0", "cc = 3.0");
+    refused(&close, "cc = 3.0", details(), "policy.mine.cc: unknown key \"cc\"; did you mean \"c\"? known: c, names");
+    refused(NAMED, "c = 3.0", Details::default(), "policy.mine.c: unknown key \"c\"; it takes no parameters");
     let open = load(&Workplace::with(NAMED), kinds(Details { is_open: true, ..Details::default() })).unwrap();
     assert!(open.resolved.contains("c = 3.0"));
     let needs = Details { required: vec!["rate".to_owned()], ..details() };
@@ -190,8 +190,8 @@ fn a_folder_is_replayed_with_the_program_that_made_it() {
         assert!(answer.code == 2 && answer.stderr.contains("the policy mine is a program's own"), "{answer:?}");
     }
     // Other commands need no program.
-    for command in ["report", "export"] {
-        let answer = work.fedgenie(&[command, "out", "-o", &format!("into-{command}")]);
+    for words in [&["report", "out", "-o", "page"][..], &["export", "out", "--to", "csv", "-o", "tables"]] {
+        let answer = work.fedgenie(words);
         assert_eq!(answer.code, 0, "{answer:?}");
     }
     // Other code is not taken for the same.
@@ -236,9 +236,9 @@ fn a_task_is_named_swept_and_replayed() {
     let common = NAMED.split("[policy.mine]").next().unwrap();
     let training = "[training]\nbatch = 8\noptimizer = { sgd = { lr = 0.05 } }\n";
     let of = |task: &str, sweep: &str| format!("{common}{training}{task}[sweep]\n{sweep} = [120, 200]\n");
-    let own = Workplace::with(&of("[task.lines]\npartition = \"iid\"\n", "\"task.lines.examples\""));
+    let own = Workplace::with(&of("[task.lines]\npartition = { iid = {} }\n", "\"task.lines.examples\""));
     let catalogue = Workplace::with(&of(
-        "[task.linear-regression]\nexamples = 120\npartition = \"iid\"\n",
+        "[task.linear-regression]\nexamples = 120\npartition = { iid = {} }\n",
         "\"task.linear-regression.examples\"",
     ));
     let experiment = load(&own, lines("program 2")).unwrap();

@@ -10,9 +10,7 @@ use super::contracts::{PROTOCOLS, run};
 use super::policies::Copied;
 use super::support::{SETTINGS, Seen, Workplace};
 use fedgenie::experiment::verify::verify_with;
-use fedgenie::experiment::{
-    Earlier, Experiment, Outputs, Progress, ResultFolder, RunId, Shard, Summary, Threads, execute,
-};
+use fedgenie::experiment::{Earlier, Experiment, Outputs, ResultFolder, Shard, Silent, Summary, Threads, execute};
 use fedgenie::id::{ClientId, Round, Turn};
 use fedgenie::policy::{
     Bounds, BuildContext, DeclaredDevice, Devices, PolicyConfig, PolicyRng, Probe, Selection, SelectionRequest,
@@ -63,20 +61,13 @@ fn of_policy(protocol: &str, (name, lines): (&str, &str), toy: Toy) -> Experimen
     experiment(protocol, &format!("[record]\nexplain = true\nupdates = true\n[policy.{name}]\n{lines}"), toy)
 }
 
-struct Nobody;
-
-impl Progress for Nobody {
-    fn run_ended(&self, _: &RunId, _: usize, _: usize) {}
-    fn rounds_played(&self, _: u64) {}
-}
-
 /// Carries an experiment out into the folder `out`.
 fn written(experiment: &Experiment) -> Workplace {
     let place = Workplace::new();
     let folder = ResultFolder::open(&place.path("out"), experiment, Earlier::Refuse, Shard::WHOLE).unwrap();
     let outputs = Outputs { folder: &folder, files: &RunFileOptions { events: false, timeline: None }, models: false };
     let (one, runs) = (Threads::new(1).unwrap(), experiment.runs());
-    let results = execute(experiment, &runs, Some(outputs), &one, &DataCache::default(), &Nobody);
+    let results = execute(experiment, &runs, Some(outputs), &one, &DataCache::default(), &Silent);
     let runs = results.into_iter().map(Result::unwrap).collect::<Vec<_>>();
     assert_eq!(runs.len(), experiment.runs().len());
     place

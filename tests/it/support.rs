@@ -1,7 +1,7 @@
 //! Helpers of several tests: a folder with a scenario, the real binary in it, and runs through the library.
 
+use fedgenie::experiment::Experiment;
 use fedgenie::experiment::stored::{Notice, Reader};
-use fedgenie::experiment::{Experiment, Progress, RunId};
 use fedgenie::failure::Failure;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{Policies, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
@@ -428,14 +428,6 @@ impl Policy for Defective {
         selection.extend(ask.available.list().iter().take(1));
         Ok(())
     }
-}
-
-/// An observer that ignores an experiment's progress.
-pub struct Nobody;
-
-impl Progress for Nobody {
-    fn run_ended(&self, _: &RunId, _: usize, _: usize) {}
-    fn rounds_played(&self, _: u64) {}
 }
 
 /// A reader of result folders whose notices nobody hears.

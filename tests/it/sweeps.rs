@@ -138,10 +138,13 @@ fn parts(work: &Workplace, count: usize) -> Vec<Answer> {
 fn parts_at_once_equal_the_whole() {
     let work = Workplace::with(BANDIT);
     work.run_into("whole", &[]);
-    // Of nine parts three have no run.
-    for count in [4, 4, 4, 4, 4, 4, 9, 9] {
-        for answer in parts(&work, count) {
-            assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
+    // Of three pairs of point and seed.
+    for count in [2, 2, 3, 3, 3, 3, 5, 5] {
+        for (part, answer) in parts(&work, count).into_iter().enumerate() {
+            let says =
+                if part < 3 { String::new() } else { format!("fedgenie: warning: shard {part}/{count} has no run: ") };
+            assert!(answer.code == 0 && answer.stderr.starts_with(&says), "{answer:?}");
+            assert_eq!(answer.stderr.is_empty(), part < 3, "{answer:?}");
         }
         assert_same_folders(&work, "whole", "out");
         assert_nothing_unfinished(&work, "out");
@@ -180,7 +183,9 @@ fn parts_of_different_scenarios_do_not_mix() {
         found.sort_by_key(|answer| answer.code);
         assert_eq!((found[0].code, found[1].code), (0, 2), "{found:?}");
         assert!(found[1].stderr.contains("out holds another experiment (bandit)"), "{found:?}");
-        assert_eq!(work.json("out/manifest.json")["runs"].as_array().unwrap().len(), 3);
+        // Seeds 1 and 3, or seed 2.
+        let runs = work.json("out/manifest.json")["runs"].as_array().unwrap().len();
+        assert!([2, 4].contains(&runs), "{runs}");
         fs::remove_dir_all(work.path("out")).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use super::support::Workplace;
 use fedgenie::config::Complaint;
 use fedgenie::experiment::answers::{answers, told};
-use fedgenie::experiment::{Experiment, Summary, Threads};
+use fedgenie::experiment::{Experiment, RunOptions, Summary, Threads};
 use fedgenie::failure::Failure;
 use fedgenie::policy::{BuildContext, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::scenario::tree;

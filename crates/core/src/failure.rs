@@ -1,8 +1,8 @@
 //! Failures of code from outside: of a policy, a task or a rule that a program brings.
 //!
-//! A method that such code implements returns `Result<_, Failure>`. `?` and `into` make a failure of any error, and of a
-//! text. A run that meets one ends, and keeps it as the [source](std::error::Error::source) of its own error, from which
-//! a caller downcasts to the type that failed.
+//! A method that such code implements returns `Result<_, Failure>`. `?` and `into` make a failure of any error, and of
+//! a text. A run that meets one ends, and keeps it as the [source](std::error::Error::source) of its own error, from
+//! which a caller downcasts to the type that failed.
 //!
 //! # Example
 //! ```

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Saves a component, loads the bytes into another one, and gives both back with the bytes.
 fn round_trip<T: Stateful>(mut saved: T, mut loaded: T) -> (T, T, Vec<u8>) {
-    let bytes = State::save(&mut saved).unwrap();
+    let bytes = State::save(&mut saved).expect("nothing fails");
     State::load(&mut loaded, &bytes).expect("what was saved can be loaded");
-    assert_eq!(State::save(&mut loaded).unwrap(), bytes, "what was loaded is saved alike");
+    assert_eq!(State::save(&mut loaded).expect("nothing fails"), bytes, "what was loaded is saved alike");
     (saved, loaded, bytes)
 }
 

@@ -34,6 +34,7 @@ mod measured;
 mod options;
 mod outside;
 mod play;
+mod program;
 mod refine;
 mod run_file;
 pub mod sample;
@@ -59,6 +60,7 @@ pub use heavy::{MedianOf, are_heavy, is_time};
 pub use incomplete::{Incomplete, counted, in_words, without_results};
 pub use measured::{ACTIVE_CLUSTERS, Named, REASSIGNMENTS, is_loss};
 pub use options::{Draw, RunOptions};
+pub use program::{Code, Outside};
 pub use summary::{ArmSummary, Comparison, PREFIX_INTERSECTION, PointComparison, RunSummary, Summary, Traffic};
 pub use table::{
     INTERVAL_SEEDS, ROUNDING, is_told_who_was_asked, number, overridden, show, show_rounded, show_until, table,
@@ -202,7 +204,7 @@ impl Experiment {
         reach.anywhere = overrides.allow_paths;
         // The scenario of a result folder names files relative to the folder of the original.
         if let Some((origin, known)) = artefacts::origin(path) {
-            outside::refuse_lacking(&folder, &overrides.kinds)?;
+            artefacts::refuse_lacking(&folder, &overrides.kinds)?;
             reach.base = if origin.base.is_dir() { origin.base } else { folder };
             reach.data = data.or_else(|| origin.data.filter(|data| data.is_dir()));
             reach.known = manifest.map_or(known, |manifest| manifest.data.clone());
@@ -228,7 +230,7 @@ impl Experiment {
         kinds.complete(&mut root)?;
         let read = |tree: &Node, point: &Point| {
             let mut scenario = Scenario::new(tree, Surroundings { reach: &reach, kinds: &kinds, point })?;
-            scenario.set_clusters(kinds.clusters.as_ref());
+            scenario.set_rules(&kinds)?;
             Ok::<_, ScenarioError>(scenario)
         };
         let mut points = Vec::new();

@@ -3,6 +3,7 @@
 //! A scenario is read into a tree ([`tree`]), the tree into typed sections ([`mod@read`]), and these into a plan whose
 //! every default is written out. A sweep makes one plan per point of its grid.
 
+mod arm;
 mod batch;
 mod budget;
 pub mod catalogue;
@@ -28,6 +29,7 @@ mod with;
 #[cfg(test)]
 mod training_tests;
 
+pub use arm::Arm;
 pub use batch::BatchSize;
 pub use budget::BudgetConfig;
 pub use evaluation::{EvaluateConfig, PlateauConfig, TargetConfig};
@@ -42,22 +44,20 @@ pub use sweep::{Sweep, expand_sweep};
 pub use ties::TiesConfig;
 pub use with::Override;
 
+use arm::{in_toml, read_policies};
 use fedgenie_core::config::Complaint;
-use fedgenie_core::limits;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::oracle::regret::Meter;
-use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig};
-use fedgenie_simulator::clusters::{ClusterFactory, ClustersConfig};
-use fedgenie_simulator::policy::{self, Known, OutsidePolicy, PolicySource};
+use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig, ServerConfig};
+use fedgenie_simulator::clusters::ClustersConfig;
+use fedgenie_simulator::policy::{Known, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
 use fedgenie_simulator::task::{TaskConfig, TaskSettings, none};
 use fedgenie_simulator::world::{WorldError, WorldPlan};
-use read::read_kind;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tree::{Node, Value};
 
@@ -141,21 +141,6 @@ impl<'de> Deserialize<'de> for ReadApart {
 
 fn nothing() -> TaskConfig {
     TaskConfig::None(none::Config::default())
-}
-
-/// A policy under its label.
-#[derive(Clone, Debug)]
-pub struct Arm {
-    /// The label, unique in the scenario.
-    pub label: String,
-    /// Kind and parameters, defaults written out; or the policy of a program.
-    pub policy: PolicySource,
-    /// Most clients that it may choose at once; `None` for as many as the protocol says.
-    pub cohort: Option<u32>,
-    /// The settings that it overrides, by path.
-    pub with: Vec<Override>,
-    /// Index of its own scenario among [`Scenario::variants`]; `None` if its overrides change nothing.
-    pub variant: Option<usize>,
 }
 
 /// One point of the sweep: the paths and values that make it. Without a sweep there is one point, without settings.
@@ -263,12 +248,22 @@ impl Scenario {
         self.sections_of(arm).check_metrics(measures).map_err(|complaint| ScenarioError::of(&self.tree, complaint))
     }
 
-    /// Lets a rule of the program decide on the clusters of edge servers, where there are cluster models.
-    pub(crate) fn set_clusters(&mut self, rule: Option<&ClusterFactory>) {
-        let plans = self.variants.iter_mut().map(|part| &mut part.plan).chain([&mut self.plan]);
-        for clusters in plans.filter_map(|plan| plan.clusters.as_mut()) {
-            clusters.outside = rule.cloned();
+    /// Lets rules of the program decide on the clusters of edge servers, where there are cluster models, and fold
+    /// updates.
+    pub(crate) fn set_rules(&mut self, kinds: &Kinds) -> Result<(), ScenarioError> {
+        let Kinds { clusters: of_clusters, algorithm, .. } = kinds;
+        for plan in self.variants.iter_mut().map(|part| &mut part.plan).chain([&mut self.plan]) {
+            if let Some(clusters) = &mut plan.clusters {
+                clusters.outside.clone_from(of_clusters);
+            }
+            if algorithm.is_some() && plan.aggregation.server != ServerConfig::default() {
+                let message = "found a server of the scenario's own, and the program's algorithm makes that step; take \
+                               it out";
+                return Err(ScenarioError::new(&self.tree, "aggregation.server", message));
+            }
+            plan.outside.clone_from(algorithm);
         }
+        Ok(())
     }
 
     /// The plans of the worlds of all arms.
@@ -338,57 +333,6 @@ impl Scenario {
     }
 }
 
-impl Arm {
-    /// Its policy, with the limit of the arm.
-    pub fn source(&self) -> PolicySource {
-        let policy = self.policy.clone();
-        self.cohort.map_or(policy.clone(), |cohort| PolicySource::Limited(Box::new(policy), cohort))
-    }
-
-    /// The overrides: path and value, as text.
-    pub fn overridden(&self) -> BTreeMap<String, String> {
-        self.with.iter().map(|entry| (entry.path.clone(), entry.text())).collect()
-    }
-
-    /// Label, and the table with the kind and all parameters.
-    fn to_toml(&self) -> (String, toml::Table) {
-        let mut body = toml::Table::new();
-        let mut add = |kind: &str, parameters: toml::Table| {
-            body.insert("kind".to_owned(), toml::Value::String(kind.to_owned()));
-            body.extend(parameters);
-        };
-        match &self.policy {
-            PolicySource::Outside(OutsidePolicy { kind, parameters, .. }) => add(kind, in_toml(parameters)),
-            other => {
-                let config = other.config().expect("a policy that is no program's is of the catalogue");
-                let written = toml::Table::try_from(config).expect("a policy has only values that TOML can write");
-                for (kind, value) in written {
-                    add(
-                        &kind,
-                        if let toml::Value::Table(parameters) = value { parameters } else { toml::Table::new() },
-                    );
-                }
-            }
-        }
-        body.extend(self.cohort.map(|cohort| ("cohort".to_owned(), i64::from(cohort).into())));
-        if !self.with.is_empty() {
-            let with = self.with.iter().map(|entry| (entry.path.clone(), to_toml(&entry.value))).collect();
-            body.insert("with".to_owned(), toml::Value::Table(with));
-        }
-        (self.label.clone(), body)
-    }
-}
-
-/// Parameters as TOML, which has no nothing: such a parameter is left out.
-fn in_toml(parameters: &Parameters) -> toml::Table {
-    let given: Parameters = parameters.iter().filter(|(_, value)| !value.is_null()).map(cloned).collect();
-    toml::Table::try_from(given).expect("parameters were read from a scenario")
-}
-
-fn cloned((key, value): (&String, &serde_json::Value)) -> (String, serde_json::Value) {
-    (key.clone(), value.clone())
-}
-
 fn to_toml(node: &Node) -> toml::Value {
     match &node.value {
         Value::Boolean(truth) => toml::Value::Boolean(*truth),
@@ -404,81 +348,6 @@ fn to_toml(node: &Node) -> toml::Value {
 
 fn policy_error(tree: &Node, label: &str, complaint: Complaint) -> ScenarioError {
     ScenarioError::of(tree, complaint.below(label).below("policy"))
-}
-
-/// Reads `[policy.LABEL]` tables, in the order of the file.
-fn read_policies(
-    policies: Option<&Node>,
-    tree: &Node,
-    Surroundings { kinds, point, .. }: Surroundings<'_>,
-) -> Result<Vec<Arm>, ScenarioError> {
-    let missing = "no policy is given; write for example [policy.random]";
-    let Some(Node { value: Value::Table(entries), .. }) = policies else {
-        return Err(ScenarioError::new(tree, "policy", missing));
-    };
-    if entries.is_empty() {
-        return Err(ScenarioError::new(tree, "policy", missing));
-    }
-    if entries.len() > limits::POLICIES {
-        let message = format!("found {} policies; expected at most {}", entries.len(), limits::POLICIES);
-        return Err(ScenarioError::new(tree, "policy", message));
-    }
-    let mut arms = Vec::with_capacity(entries.len());
-    for (label, node) in entries {
-        let path = format!("policy.{label}");
-        if !sections::is_name(label) {
-            let message = "a label has lower-case letters, digits, - and _ only, because it names a folder";
-            return Err(ScenarioError::at(&node.origin, path, message));
-        }
-        let mut body = node.clone();
-        let kind = match body.take("kind") {
-            None => label.clone(),
-            Some(Node { value: Value::Text(kind), .. }) => kind,
-            Some(other) => {
-                let message = format!("found {}; expected the name of a policy", other.value.describe());
-                return Err(ScenarioError::new(tree, format!("{path}.kind"), message));
-            }
-        };
-        let with = body.take("with").map_or_else(|| Ok(Vec::new()), |with| with::read_overrides(&with, &path))?;
-        let cohort = body.take("cohort").map(|cohort| read_cohort(&cohort, &path)).transpose()?;
-        let policy = match kinds.read_policy(&kind, (&body, &path), point) {
-            Some(policy) => PolicySource::Outside(policy?),
-            None => {
-                check_kind((label, &kind), (node, &path), tree, kinds)?;
-                PolicySource::Scenario(read_kind(&kind, &body, &path)?)
-            }
-        };
-        arms.push(Arm { label: label.clone(), policy, cohort, with, variant: None });
-    }
-    Ok(arms)
-}
-
-/// Refuses a policy's kind that neither the catalogue nor the program has.
-fn check_kind(
-    (label, kind): (&str, &str),
-    (node, path): (&Node, &str),
-    tree: &Node,
-    kinds: &Kinds,
-) -> Result<(), ScenarioError> {
-    let known = policy::CATALOGUE.entries.iter().map(|entry| entry.name);
-    let names: Vec<_> = known.chain(kinds.policies().map(|(name, _)| name)).collect();
-    if names.contains(&kind) {
-        return Ok(());
-    }
-    let has_kind = node.get("kind").is_some();
-    let path = if has_kind { format!("{path}.kind") } else { path.to_owned() };
-    Err(ScenarioError::new(tree, path, names::unknown_policy(label, kind, &names, has_kind)))
-}
-
-/// The most clients that a policy may choose at once.
-fn read_cohort(node: &Node, path: &str) -> Result<u32, ScenarioError> {
-    match node.value {
-        Value::Integer(cohort) if (1..=i64::from(u32::MAX)).contains(&cohort) => Ok(cohort as u32),
-        _ => {
-            let message = format!("found {}; expected a number of clients of at least 1", node.value.describe());
-            Err(ScenarioError::at(&node.origin, format!("{path}.cohort"), message))
-        }
-    }
 }
 
 impl Sections {

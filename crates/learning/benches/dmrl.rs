@@ -88,7 +88,10 @@ fn main() {
         }
     };
     let runs = if phases { 3 } else { 7 };
-    tell("dmrl-epoch", times(runs, || train((task, None), &context, &jobs, true, &mut updates).unwrap()));
+    tell(
+        "dmrl-epoch",
+        times(runs, || train((task, None), &context, &jobs, true, &mut updates).expect("the task does not fail")),
+    );
     if phases {
         return;
     }
@@ -100,17 +103,20 @@ fn main() {
     tell(
         "dmrl-evaluation",
         times(runs, || {
-            task.measure(On::Test, &state, true, &mut values).unwrap();
+            task.measure(On::Test, &state, true, &mut values).expect("the task does not fail");
         }),
     );
     let mut of_valid = values.clone();
     let mut both = [values.clone(), values.clone()];
-    tell("dmrl-both-together", times(runs, || task.measure_all(&state, true, &mut both, &mut []).unwrap()));
+    tell(
+        "dmrl-both-together",
+        times(runs, || task.measure_all(&state, true, &mut both, &mut []).expect("the task does not fail")),
+    );
     tell(
         "dmrl-both-apart",
         times(runs, || {
-            task.measure(On::Test, &state, true, &mut values).unwrap();
-            task.measure(On::Valid, &state, true, &mut of_valid).unwrap();
+            task.measure(On::Test, &state, true, &mut values).expect("the task does not fail");
+            task.measure(On::Valid, &state, true, &mut of_valid).expect("the task does not fail");
         }),
     );
 }

@@ -110,8 +110,8 @@ fn main() {
     let mut server = ServerOptimizer::new(&AggregationConfig::default(), task.layout().clone());
     let (mut answers, mut model) = (Vec::new(), Vec::new());
     let round = times(20, || {
-        answers = own.answers(&predicted, &keys, &context, &state, true).unwrap();
-        train((task, None), &context, &jobs, true, &mut updates).unwrap();
+        answers = own.answers(&predicted, &keys, &context, &state, true).expect("the task does not fail");
+        train((task, None), &context, &jobs, true, &mut updates).expect("the task does not fail");
         let rate = f64::from(local.rate(Round(1)));
         let mut contributions = Vec::new();
         for (assigned, update) in jobs.iter().zip(&updates) {
@@ -134,7 +134,7 @@ fn main() {
         server.apply(&mut model, &contributions, task.describe().all_examples, 0);
     });
     let mut values = [vec![0.0; 6], vec![0.0; 6]];
-    let ranking = times(10, || task.measure_all(&state, true, &mut values, &mut []).unwrap());
+    let ranking = times(10, || task.measure_all(&state, true, &mut values, &mut []).expect("the task does not fail"));
     let threads = rayon::current_num_threads();
     for (case, [median, best]) in [("round", round), ("ranking", ranking)] {
         if json {

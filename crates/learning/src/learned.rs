@@ -236,7 +236,8 @@ impl State {
     /// lets servers remember.
     ///
     /// # Errors
-    /// If a model is not finite, or a program's step fails; the models stay as they were, and the state is not to be gone on with.
+    /// If a model is not finite, or a program's step fails; the models stay as they were, and the state is not to be gone
+    /// on with.
     pub fn fold(
         &mut self,
         learner: &Learner,

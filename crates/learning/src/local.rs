@@ -3,8 +3,8 @@
 //! # Definition
 //! In each epoch a job puts its examples in a fresh random order and steps on mini-batches: consecutive pieces of that
 //! order, of which the last one of an epoch may be smaller. It ends after a number of epochs, or of steps, at the
-//! first loss that is not finite, or before the next mini-batch once it is [stopped](Halt). A `Stepper` makes the steps, and tells the losses of the first epoch, each batch as
-//! seen before its step.
+//! first loss that is not finite, or before the next mini-batch once it is [stopped](Halt). A `Stepper` makes the
+//! steps, and tells the losses of the first epoch, each batch as seen before its step.
 //!
 //! Where a batch holds all examples, a `Course` may leave them in their own order.
 //!

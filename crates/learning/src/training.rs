@@ -63,6 +63,10 @@ pub fn train(
     let failed = FirstFailure::default();
     let numbered: Vec<(usize, &Assignment<'_>)> = jobs.iter().enumerate().collect();
     spread(&numbered, updates, parallel.then(operations), Scratch::default, |scratch, &(place, assigned), update| {
+        // Nobody looks at the updates of a run that is stopped.
+        if context.halt.is_due() {
+            return;
+        }
         let Scratch { of_task, correction, gradient, settings } = scratch;
         let context = &own_context(context, assigned, settings);
         let train = |job: &Job<'_>, of_task: &mut Worker, update: &mut Update| {

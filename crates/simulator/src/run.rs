@@ -122,8 +122,8 @@ impl<'w> Run<'w> {
     /// none is played, and [`Run::is_spent`] says so.
     ///
     /// # Errors
-    /// If the policy's choice breaks the rules, code from outside fails, the run is stopped, a law gives an impossible duration, no client can ever be chosen again,
-    /// or records cannot be kept.
+    /// If the policy's choice breaks the rules, code from outside fails, the run is stopped, a law gives an impossible
+    /// duration, no client can ever be chosen again, or records cannot be kept.
     pub fn step(&mut self) -> Result<(), RunError> {
         let Self { engine, server, protocol, desk: _ } = self;
         // Of the measurements before the first round.

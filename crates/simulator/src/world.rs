@@ -6,6 +6,7 @@ mod effective;
 pub(crate) mod hindsight;
 mod policies;
 mod servers;
+mod start;
 mod training;
 mod truth;
 
@@ -20,7 +21,6 @@ use crate::population::{Population, PopulationConfig, Work, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
 use crate::task::{DataCache, Drift, Outline, Planned, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
-use fedgenie_core::failure::Failure;
 use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::kernel::Ties;
@@ -32,7 +32,7 @@ use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig, FoldRule};
 use fedgenie_learning::data::partition::PartitionConfig;
-use fedgenie_learning::task::{Context, ModelState, On, PrivateTable, PrivateView, Task};
+use fedgenie_learning::task::{Context, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -461,31 +461,10 @@ impl World {
         self.test_of(EdgeId::from_index(source))
     }
 
-    /// The measures, on test data, of the model that every run starts from.
-    ///
-    /// # Errors
-    /// If the task fails.
-    pub fn initial_measures(&self) -> Result<Vec<f64>, Failure> {
-        let mut values = vec![f64::NAN; self.measures.of_data.len()];
-        if let Some(task) = self.task.as_deref() {
-            initially(task, &self.streams, self.servers(), |state| task.measure(On::Test, state, false, &mut values))?;
-        }
-        Ok(values)
-    }
-
     /// Sentences on latencies with an infinite mean or variance; empty if no round waits for them for ever.
     pub fn heavy_tails(&self) -> Vec<String> {
         heavy_tails(&self.population, &self.protocol.rule)
     }
-}
-
-/// Looks at a task as it is before the first round.
-fn initially<T>(task: &dyn Task, streams: &Streams, servers: usize, look: impl FnOnce(&ModelState<'_>) -> T) -> T {
-    let (model, private) = (task.initial_model(0, streams), PrivateTable::default());
-    let moved = vec![Round(0); task.layout().rows()];
-    let private = PrivateView::of(&private);
-    let memories = vec![vec![0.0; task.memory_len()]; servers];
-    look(&ModelState { model: &model, private, round: Round(0), moved: &moved, memories: &memories })
 }
 
 /// Number of servers that select clients.

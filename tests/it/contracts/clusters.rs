@@ -1,11 +1,11 @@
 //! Two summed blocks of parameters, of which each cluster of edge servers has one of its own.
 
 use super::{PROTOCOLS, experiment, run};
-use crate::support::{Nobody, Workplace};
+use crate::support::Workplace;
 use fedgenie::clusters::{AssignmentRequest, ClusterPolicy, EdgeFeedback};
 use fedgenie::config::Complaint;
 use fedgenie::experiment::verify::verify_with;
-use fedgenie::experiment::{Earlier, Outputs, ResultFolder, Shard, Threads, execute};
+use fedgenie::experiment::{Earlier, Outputs, ResultFolder, RunOptions, Shard, Silent, Threads, execute};
 use fedgenie::failure::Failure;
 use fedgenie::halt::Effort;
 use fedgenie::id::{ClientId, EdgeId};
@@ -265,7 +265,7 @@ fn clusters_take_in_what_arrives() {
     let folder = ResultFolder::open(&place.path("out"), &experiment, Earlier::Refuse, Shard::WHOLE).unwrap();
     let outputs = Outputs { folder: &folder, files: &RunFileOptions { events: true, timeline: None }, models: false };
     let (one, runs) = (Threads::new(1).unwrap(), experiment.runs());
-    let results = execute(&experiment, &runs, Some(outputs), &one, &DataCache::default(), &Nobody);
+    let results = execute(&experiment, &runs, Some(outputs), &one, &DataCache::default(), &Silent);
     assert!(results.iter().all(Result::is_ok));
     let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-6, "{found}, by hand {expected}");
     for run in ["out/runs/random-s1", "out/runs/random-s2"] {

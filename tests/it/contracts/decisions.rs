@@ -37,7 +37,6 @@ use fedgenie::world::World;
 use serde_json::Value;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 pub const FOUR: &str = r#"
 name = "decisions"

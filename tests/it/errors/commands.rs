@@ -1,9 +1,9 @@
 //! Commands: their sentence, their exit code, and the folder's contents afterwards.
 
 use super::{Case, Provoked, contents, told};
-use crate::support::{Answer, Defective, Nobody, PLAIN, SCENARIO, Workplace, changed, unheard, within};
+use crate::support::{Answer, Defective, PLAIN, SCENARIO, Workplace, changed, unheard, within};
 use fedgenie::error::Error;
-use fedgenie::experiment::{Earlier, Experiment, Outputs, Overrides, ResultFolder, Shard, Threads, execute};
+use fedgenie::experiment::{Earlier, Experiment, Outputs, Overrides, ResultFolder, Shard, Silent, Threads, execute};
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::scenario::ScenarioError;
 use fedgenie::task::DataCache;
@@ -77,7 +77,7 @@ fn one_of_two() -> Error {
     let experiment =
         Experiment::load(&place.path(SCENARIO), &Overrides { seeds: Some(40), ..Overrides::default() }).unwrap();
     let threads = Threads::new(1).unwrap();
-    let results = execute(&experiment, &experiment.runs(), None, &threads, &DataCache::default(), &Nobody);
+    let results = execute(&experiment, &experiment.runs(), None, &threads, &DataCache::default(), &Silent);
     let (good, mut bad): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
     assert_eq!((good.len(), bad.len()), (count("runs"), count("failed")));
     bad.remove(0).unwrap_err()
@@ -88,7 +88,7 @@ fn carry_out(place: &Workplace, experiment: &Experiment, threads: &Threads) -> V
     let folder = ResultFolder::open(&place.path("out"), experiment, Earlier::Resume, Shard::WHOLE).unwrap();
     let files = RunFileOptions::default();
     let outputs = Outputs { folder: &folder, files: &files, models: false };
-    let results = execute(experiment, &experiment.runs(), Some(outputs), threads, &DataCache::default(), &Nobody);
+    let results = execute(experiment, &experiment.runs(), Some(outputs), threads, &DataCache::default(), &Silent);
     let complete: Vec<_> = results.iter().filter_map(|result| result.as_ref().ok().cloned()).collect();
     if !threads.is_cancelled() {
         folder.finish(experiment, &complete, |_, _| Ok(())).unwrap();

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 fn scenarios() -> Vec<String> {
     let away = "[population.availability]\non-off = { on = { exponential = { mean = \"8 s\" } }, off = { exponential = { mean \
                 = \"2 s\" } } }\n";
-    let regret = "[regret]\nreward = { bsfl = {} }\n";
+    let regret = "[regret]\nalpha = 2.0\n";
     let mut all: Vec<String> = PROTOCOLS[..3].iter().map(|(_, protocol)| (*protocol).to_owned()).collect();
     all.push(format!("{}{away}", PROTOCOLS[1].1));
     all.push(format!("{}{regret}", PROTOCOLS[0].1));

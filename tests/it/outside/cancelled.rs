@@ -59,7 +59,7 @@ impl Gate {
                     thread::sleep(gate.before);
                     return;
                 }
-                gate.began.lock().unwrap().send(()).unwrap();
+                let _ = gate.began.lock().unwrap().send(());
                 let begin = Instant::now();
                 while !context.halt.is_due() {
                     assert!(begin.elapsed() < MINUTE, "nobody stops the training");
@@ -71,12 +71,15 @@ impl Gate {
     }
 }
 
+/// Of each run.
+type Results = Vec<Result<RunSummary, Error>>;
+
 fn into_folder(
     experiment: &Experiment,
     place: &Workplace,
     earlier: Earlier,
     (interval, threads): (Interval, &Threads),
-) -> (Vec<Result<RunSummary, Error>>, Vec<(String, Round)>) {
+) -> (Results, Vec<(String, Round)>) {
     let folder = ResultFolder::open(&place.path("out"), experiment, earlier, Shard::WHOLE).unwrap().saving(interval);
     let (files, goes_on) = (RunFileOptions::default(), GoesOn::default());
     let outputs = Outputs { folder: &folder, files: &files, models: false };
@@ -199,7 +202,7 @@ fn a_flag_that_is_not_set_changes_nothing() {
 fn training_stops_between_batches() {
     let tasks = [
         "[task.linear-regression]\nexamples = 200\n",
-        "[task.softmax-regression]\ndata = { synthetic = { examples = 300, features = 4, classes = 3 } }\n",
+        "[task.softmax-regression]\ndata = { synthetic = { classes = 3, train = 300, test = 30 } }\n",
         "[task.recommendation]\nmodel = { mf = { dimensions = 4 } }\n[task.recommendation.ratings.synthetic]\nusers = 8\nitems = 30\n",
     ];
     for task in tasks {

@@ -12,9 +12,10 @@
 //! ```
 
 use super::cpu::Cpu;
-use super::outside::Outside;
+use super::program::Outside;
 use super::{Experiment, Summary, below, build, run_name};
 use crate::error::Error;
+use crate::scenario::Kinds;
 use fedgenie_core::record::FORMAT_VERSION;
 use fedgenie_core::text;
 use fedgenie_simulator::run::RunError;
@@ -220,6 +221,22 @@ pub fn is_result_folder(folder: &Path) -> bool {
     let is_begun = entries == 1 && below::is_own_folder(&folder.join(STATE_FOLDER));
     // In this order: a process that begins writes the marker before anything beside its folder.
     is_begun || Marker::read(folder).is_some() || read_manifest(folder).is_ok_and(|manifest| manifest.tool == TOOL)
+}
+
+/// What is recorded in a folder of the program that made it, by the marker if there is no manifest.
+pub(super) fn outside_of(folder: &Path) -> Option<Outside> {
+    read_manifest(folder).ok().map_or_else(|| Marker::read(folder)?.outside, |manifest| manifest.outside)
+}
+
+/// Refuses the folder of an experiment with policies or tasks of a program that are not here, and says how it can be
+/// replayed.
+pub(super) fn refuse_lacking(folder: &Path, kinds: &Kinds) -> Result<(), Error> {
+    let Some((what, options)) = outside_of(folder).and_then(|outside| outside.lacking(kinds)) else { return Ok(()) };
+    let folder = shell_quoted(&folder.to_string_lossy());
+    Err(Error::Usage(match options.is_empty() {
+        true => format!("{what}; verify the folder with that program"),
+        false => format!("{what}; where Python is there, `fedgenie verify {folder}{options}` replays it"),
+    }))
 }
 
 /// The origin of a scenario that lies in a result folder.

@@ -14,8 +14,7 @@
 //! Wall time decides when a file is written, never its contents or later rounds.
 
 use super::build_id::{build, of_another};
-use super::clock::now;
-use super::execution::GRACE;
+use super::clock::{GRACE, now};
 use super::files::write_file;
 use super::{RunId, below};
 use crate::error::Error;

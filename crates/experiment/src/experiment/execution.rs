@@ -1,5 +1,6 @@
 //! Carries runs out: side by side on threads, each in the world of its point, seed and overrides.
 
+use super::clock::GRACE;
 use super::{Experiment, ResultFolder, RunId, RunSummary};
 use crate::error::Error;
 use fedgenie_core::halt::Halt;
@@ -16,10 +17,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// How long a round may go on after runs were cancelled.
-pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// What a program does around the life of a thread: it calls its argument once, which is all that the thread does. A
 /// program that must enter another system before it is called from a thread, such as an interpreter, enters it once.
@@ -76,11 +73,6 @@ impl Threads {
         self.halt.ask(GRACE);
     }
 
-    /// The flag that stops runs.
-    pub(super) fn halt(&self) -> Halt {
-        self.halt.clone()
-    }
-
     /// Whether runs are to stop.
     pub fn is_cancelled(&self) -> bool {
         self.halt.is_asked()
@@ -90,6 +82,7 @@ impl Threads {
     pub(super) fn step(&self, run: &mut Run<'_>) -> Result<(), RunError> {
         let spread = self.count > 1 && run.trains() && self.active.load(Ordering::Relaxed) < self.count;
         run.set_parallel(spread);
+        run.set_halt(self.halt.clone());
         if spread { self.pool.install(|| run.step()) } else { run.step() }
     }
 }

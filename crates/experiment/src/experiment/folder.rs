@@ -24,10 +24,12 @@ mod finish;
 mod processes;
 mod runs;
 
-use super::artefacts::{Marker, RUNS_FOLDER, SCENARIO_FILE, hash, is_result_folder, read_manifest, without_seeds};
+use super::artefacts::{
+    Marker, RUNS_FOLDER, SCENARIO_FILE, hash, is_result_folder, outside_of, read_manifest, without_seeds,
+};
 use super::below;
 use super::files::{sync_folder, write_file, write_json};
-use super::outside::Outside;
+use super::program::Outside;
 use super::{Experiment, Interval};
 use crate::error::Error;
 use processes::{Lock, Process, forget_parts, others, refuse_overlap, state_of};
@@ -197,7 +199,7 @@ fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) 
 
 /// Refuses a folder whose scenario was edited beyond its seeds after runs of it were made.
 fn refuse_edited(path: &Path, experiment: &Experiment) -> Result<(), Error> {
-    let differs = Outside::read(path).and_then(|outside| outside.differs(Outside::of(experiment).as_ref()));
+    let differs = outside_of(path).and_then(|outside| outside.differs(Outside::of(experiment).as_ref()));
     if let Some(what) = differs {
         return Err(Error::Usage(format!("{}: {what}; choose a new folder, or --overwrite", path.display())));
     }

@@ -131,10 +131,7 @@ impl Experiment {
         // Where every round is evaluated, no round lies between two evaluations.
         let refine = Refine::new(sections.evaluate.refine && sections.evaluate.every != Some(1));
         let mut course = Course { curve, watch, last, refine, standstill: 0, before: VirtualTime::START };
-        let failed = |source: RunError| match source {
-            RunError::Halted => Error::Cancelled,
-            source => Error::Run { run: id.name.clone(), source },
-        };
+        let failed = |source: RunError| told(id, source);
         let mut run = match from {
             None => Run::new(world, &arm.label, policies, settings.clone(), &mut metered),
             Some(state) => {
@@ -142,15 +139,12 @@ impl Experiment {
                 let mut run = Run::new(world, &arm.label, policies, settings.clone(), &mut metered);
                 state.field(&mut course);
                 state.field(&mut run);
-                match std::mem::replace(state, State::Loading(None)).ended() {
-                    Ok(()) => {}
-                    Err(StateError::Failed(failure)) => return Err(failed(RunError::of_state(failure))),
-                    Err(StateError::Damaged | StateError::TooLong(_)) => return Ok(None),
+                if !is_loaded(state).map_err(failed)? {
+                    return Ok(None);
                 }
                 run
             }
         };
-        run.set_halt(threads.halt());
         let ended = loop {
             let before = run.round();
             threads.step(&mut run).map_err(failed)?;
@@ -166,9 +160,7 @@ impl Experiment {
             let (settings, unheard) = (&settings, &mut NoSink);
             let again = move || {
                 let policies = world.policies(&arm.source()).expect("policies that were made before");
-                let mut run = Run::new(world, &arm.label, policies, settings.clone(), unheard);
-                run.set_halt(threads.halt());
-                run
+                Run::new(world, &arm.label, policies, settings.clone(), unheard)
             };
             refine.look(&mut run, watch, again, |again| threads.step(again)).map_err(failed)?;
             if let Some(ended) = ended {
@@ -219,6 +211,26 @@ impl Experiment {
             controls.into_iter().for_each(|(name, values)| summary.add_control(name, by_name(values)));
         }
         Ok(Some(summary))
+    }
+}
+
+/// A run's error; one that was stopped at the user's request has not failed.
+fn told(id: &RunId, source: RunError) -> Error {
+    match source {
+        RunError::Halted => Error::Cancelled,
+        source => Error::Run { run: id.name.clone(), source },
+    }
+}
+
+/// Whether everything was loaded: not if the bytes are of another run or program.
+///
+/// # Errors
+/// If a component failed.
+fn is_loaded(state: &mut State<'_>) -> Result<bool, RunError> {
+    match std::mem::replace(state, State::Loading(None)).ended() {
+        Ok(()) => Ok(true),
+        Err(StateError::Failed(failure)) => Err(RunError::of_state(failure)),
+        Err(StateError::Damaged | StateError::TooLong(_)) => Ok(false),
     }
 }
 

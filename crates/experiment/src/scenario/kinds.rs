@@ -8,15 +8,18 @@ use super::names::{nearest, unknown_name};
 use super::read::ScenarioError;
 use super::tree::{Node, Origin, Value as Written};
 use super::{Point, is_name};
-use crate::error::Error;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::text;
-use fedgenie_simulator::clusters::ClusterFactory;
+use fedgenie_learning::algorithm::FoldRule;
+use fedgenie_simulator::clusters::{ClusterContext, ClusterFactory, ClusterPolicy};
 use fedgenie_simulator::policy::{self, BuildContext, OutsidePolicy, Policy};
 use fedgenie_simulator::task::{self, TaskSettings};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
+
+/// The kind of a task that a program sets without a name.
+const OWN: &str = "own";
 
 /// Parameters by key, as a scenario writes them.
 pub type Parameters = Map<String, Value>;
@@ -67,8 +70,8 @@ pub struct Kinds {
     program: String,
     policies: Vec<Kind<PolicyFactory>>,
     tasks: Vec<Kind<TaskFactory>>,
-    /// Decides which cluster each edge server belongs to, in the place of `assign` in `[clusters]`.
-    pub(crate) clusters: Option<ClusterFactory>,
+    pub(super) clusters: Option<ClusterFactory>,
+    pub(super) algorithm: Option<Arc<dyn FoldRule>>,
 }
 
 /// A program's task as a scenario names it.
@@ -104,7 +107,7 @@ impl Kinds {
     ///
     /// # Errors
     /// If the name cannot name a folder, or is taken.
-    pub fn policy<F>(&mut self, name: &str, details: Details, make: F) -> Result<(), Error>
+    pub fn policy<F>(&mut self, name: &str, details: Details, make: F) -> Result<(), Complaint>
     where
         F: Fn(&BuildContext<'_>, Given<'_>) -> Result<Box<dyn Policy>, Complaint> + Send + Sync + 'static,
     {
@@ -118,7 +121,7 @@ impl Kinds {
     ///
     /// # Errors
     /// If the name cannot name a kind, or is taken.
-    pub fn task<F>(&mut self, name: &str, details: Details, make: F) -> Result<(), Error>
+    pub fn task<F>(&mut self, name: &str, details: Details, make: F) -> Result<(), Complaint>
     where
         F: Fn(Given<'_>) -> Result<Arc<dyn TaskSettings>, Complaint> + Send + Sync + 'static,
     {
@@ -126,6 +129,32 @@ impl Kinds {
         check_name("task", name, known.chain(self.tasks.iter().map(|kind| kind.name.as_str())))?;
         self.tasks.push(Kind { name: name.to_owned(), details, make: Arc::new(make) });
         Ok(())
+    }
+
+    /// The same with a task without parameters in the place of all others.
+    pub(crate) fn with_own_task(mut self, task: Arc<dyn TaskSettings>) -> Self {
+        let make = move |_: Given<'_>| Ok(task.clone());
+        self.tasks = vec![Kind { name: OWN.to_owned(), details: Details::default(), make: Arc::new(make) }];
+        self
+    }
+
+    /// Sets the rule that decides which cluster each edge server belongs to, in the place of `assign` in `[clusters]`;
+    /// `factory` makes it, once for each run.
+    pub fn clusters<F>(&mut self, factory: F)
+    where
+        F: Fn(&ClusterContext<'_>) -> Box<dyn ClusterPolicy> + Send + Sync + 'static,
+    {
+        self.clusters = Some(ClusterFactory(Arc::new(factory)));
+    }
+
+    /// Sets the step that folds updates into the model, in the place of combination and `[aggregation] server`.
+    pub fn algorithm(&mut self, rule: impl FoldRule + 'static) {
+        self.algorithm = Some(Arc::new(rule));
+    }
+
+    /// Whether it has a rule of clusters, and an algorithm.
+    pub(crate) const fn rules(&self) -> [bool; 2] {
+        [self.clusters.is_some(), self.algorithm.is_some()]
     }
 
     /// Names and details of the policies.
@@ -209,16 +238,17 @@ impl Kinds {
     }
 }
 
-fn check_name<'a>(what: &str, name: &str, mut taken: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+fn check_name<'a>(what: &str, name: &str, mut taken: impl Iterator<Item = &'a str>) -> Result<(), Complaint> {
     if !is_name(name) {
-        return Err(Error::Usage(format!(
+        let message = format!(
             "found the {what} {}; expected a name of lower-case letters, digits, - and _ only, because it names folders \
              and tables",
             text::quoted(name)
-        )));
+        );
+        return Err(Complaint::new("", message));
     }
     match taken.any(|known| known == name) {
-        true => Err(Error::Usage(format!("there is a {what} {name:?} already; take another name"))),
+        true => Err(Complaint::new("", format!("there is a {what} {name:?} already; take another name"))),
         false => Ok(()),
     }
 }

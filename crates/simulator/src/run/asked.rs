@@ -1,7 +1,7 @@
 //! A run whose selections are made by its caller: a step stops at the question, and goes on with the answer.
 //!
-//! [`Run::ask`] plays up to the next question and shows it, [`Run::tell`] takes the selection and plays to the end of the
-//! round. Both are the two halves of [`Run::step`]. The caller knows what a policy without capabilities knows, draws
+//! [`Run::ask`] plays up to the next question and shows it, [`Run::tell`] takes the selection and plays to the end of
+//! the round. Both are the two halves of [`Run::step`]. The caller knows what a policy without capabilities knows, draws
 //! from the policy's stream, and is told the same feedback; it sends no probes.
 //!
 //! # Example

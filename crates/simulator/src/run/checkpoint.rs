@@ -12,10 +12,9 @@ use std::io;
 
 impl Stateful for Run<'_> {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let (label, round) = (self.server.label.clone(), self.server.round());
         self.exchange_parts(state);
         state.told(|failure| match failure.downcast::<Blamed>() {
-            Ok(blamed) => blamed.told(&label, round).into(),
+            Ok(blamed) => blamed.told(&self.server.label, self.server.round()).into(),
             Err(failure) => failure,
         });
     }

@@ -1,8 +1,8 @@
 //! A run that owns its world, for callers that cannot lend it one: an object of another language, for example.
 //!
 //! # Definition
-//! The run borrows the world from a future, which has both and waits for work between two calls. The future is polled by
-//! the caller alone, once for each piece of work, on the caller's thread.
+//! The run borrows the world from a future, which has both and waits for work between two calls. The future is polled
+//! by the caller alone, once for each piece of work, on the caller's thread.
 
 use super::Run;
 use crate::world::World;

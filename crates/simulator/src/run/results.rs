@@ -191,8 +191,8 @@ impl Run<'_> {
         self.server.settings.parallel = parallel;
     }
 
-    /// Lets a round end early once the flag is due, with [`RunError::Halted`]: between batches of training, blocks of an
-    /// evaluation and events. The run cannot go on then; one that is never stopped does not notice the flag.
+    /// Lets a round end early once the flag is due, with [`RunError::Halted`]: between batches of training, blocks of
+    /// an evaluation and events. The run cannot go on then; one that is never stopped does not notice the flag.
     pub fn set_halt(&mut self, halt: Halt) {
         if let Some(learning) = &mut self.server.learning {
             learning.halt = halt.clone();

@@ -1,6 +1,7 @@
 //! Whether a task meets the demands of the rest of a scenario.
 
-use super::{WorldError, WorldPlan, initially, servers};
+use super::start::initially;
+use super::{WorldError, WorldPlan, servers};
 use crate::clusters::{ClusterModel, Clusters};
 use crate::protocol::{Rule, Staleness};
 use crate::task::TaskError;

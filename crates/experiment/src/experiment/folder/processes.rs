@@ -17,8 +17,8 @@ const PROCESS: &str = "process-";
 /// The folder of unfinished runs without a process.
 const LEFT: &str = "left";
 
-/// A part of an experiment's runs: all policies of those pairs of point and seed whose number is `index` modulo `count`.
-/// Runs that are compared, and share a world, are made together.
+/// A part of an experiment's runs: all policies of those pairs of point and seed whose number is `index` modulo
+/// `count`. Runs that are compared, and share a world, are made together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: usize,

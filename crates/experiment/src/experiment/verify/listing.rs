@@ -4,7 +4,7 @@ use super::super::artefacts::{
     Failure, MANIFEST_FILE, Manifest, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL, hash, listed, without_seeds,
 };
 use super::super::folder::{is_picture, written};
-use super::super::outside::Outside;
+use super::super::program::Outside;
 use super::super::run_file::RunFile;
 use super::super::{Experiment, RunSummary, below, build};
 use super::sinks::describe;

@@ -5,7 +5,7 @@ use crate::policy::RoundReport;
 use crate::recorder::{ClusterState, Reassignment};
 use crate::run::error::{Failed, Role, RunError};
 use crate::run::learning::{Learning, ServerScope};
-use crate::run::round::selector::{Blamed, Of};
+use crate::run::round::blamed::{Blamed, Of};
 use crate::run::timeline::{Cost, Engine, add};
 use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use fedgenie_core::math::sum::CompensatedSum;

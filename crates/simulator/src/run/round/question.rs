@@ -7,7 +7,6 @@ use crate::policy::{
 };
 use crate::population::Forecaster;
 use crate::run::error::{Failed, Role, RunError};
-use crate::run::round::server::CLOUD;
 use crate::run::timeline::Jobs;
 use crate::world::World;
 use fedgenie_core::failure::Failure;
@@ -15,6 +14,9 @@ use fedgenie_core::id::{EdgeId, Round, Turn};
 use fedgenie_core::rng::{Purpose, StreamRng};
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, VirtualTime};
+
+/// The cloud among the servers of explanations.
+pub(in crate::run) const CLOUD: &str = "cloud";
 
 /// The server that asks a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

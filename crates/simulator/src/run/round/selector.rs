@@ -3,15 +3,15 @@
 //! A selection has three steps, with time between the second and the third: [`Selector::probe`] returns the policy's
 //! probe, [`Selector::ask_clients`] carries that out, [`Selector::select`] lets the policy choose.
 
+use super::blamed::{Blamed, Of};
 use super::probe::{Answered, Asking, Pending, carry_out};
 use super::question::{Asker, Question, SelectionStreams};
 use super::server::{Server, numbered};
 use crate::policy::{Bounds, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
 use crate::population::Forecaster;
-use crate::run::error::{Failed, Role, RunError};
+use crate::run::error::RunError;
 use crate::run::timeline::{Engine, THE_SERVER};
 use crate::world::World;
-use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::state::{State, Stateful};
@@ -45,32 +45,6 @@ pub(in crate::run) struct Known<'a> {
     pub gains: Option<(&'a Reward, &'a [f64])>,
     /// The best set in hindsight, and its value.
     pub foreseen: Option<(&'a [ClientId], f64)>,
-}
-
-/// The component that cannot be saved or loaded.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::run) enum Of {
-    Policy(Asker),
-    Clusters,
-}
-
-/// A component from outside that cannot be saved or loaded; the run adds the label of its policy.
-#[derive(Debug, thiserror::Error)]
-#[error("{source}")]
-pub(in crate::run) struct Blamed {
-    pub of: Of,
-    pub source: Failure,
-}
-
-impl Blamed {
-    /// As the error of a run.
-    pub fn told(self, label: &str, round: Round) -> RunError {
-        let role = match self.of {
-            Of::Policy(asker) => asker.role(label),
-            Of::Clusters => Role::Clusters,
-        };
-        Failed { method: "exchange", source: self.source }.told(role, round)
-    }
 }
 
 /// The policy of a server that selects clients, and its selection under way.

@@ -62,9 +62,6 @@ pub(in crate::run) struct Server<'w> {
     pub evaluated: VirtualTime,
 }
 
-/// The cloud among the servers of explanations.
-pub(in crate::run) const CLOUD: &str = "cloud";
-
 /// An explanation with the numbers that tell the selections of a round apart.
 pub(in crate::run) fn numbered(object: Map<String, Value>, turn: Turn, server: Option<Value>) -> Map<String, Value> {
     let server = server.map(|server| ("server".to_owned(), server));
