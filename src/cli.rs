@@ -236,7 +236,7 @@ struct ExportArguments {
     /// Folders written by `run --out`.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// The form of the tables: csv or parquet.
+    /// The form of the tables: csv or parquet; or tensorboard for the numbers of rounds as events, in virtual time.
     #[arg(long, value_name = "FORMAT")]
     to: String,
     /// The folder for the tables runs, rounds, targets, clients and comparisons, and for datapackage.json, their

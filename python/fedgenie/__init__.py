@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fedgenie._algorithm import Algorithm
 from fedgenie._check import check
 from fedgenie._fedgenie import (
     Ask,
@@ -36,6 +37,7 @@ from fedgenie.errors import (
 )
 
 __all__ = [
+    "Algorithm",
     "Answers",
     "Ask",
     "Bounds",
@@ -67,6 +69,7 @@ __all__ = [
     "TextTable",
     "Trained",
     "Update",
+    "Updates",
     "UsageError",
     "VerifyError",
     "__version__",

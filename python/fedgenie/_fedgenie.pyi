@@ -431,6 +431,42 @@ class Update:
     ) -> Update: ...
 
 @final
+class Updates:
+    """The updates of a round, one row of each array for each, ascending by client: given to `Algorithm.fold`."""
+
+    @property
+    def model(self) -> NDArray[np.float32]:
+        """The model before the step: all parameters in a row."""
+
+    @property
+    def client(self) -> NDArray[np.uint32]:
+        """The clients that trained."""
+
+    @property
+    def examples(self) -> NDArray[np.int64]:
+        """How many examples each trained on."""
+
+    @property
+    def weight(self) -> NDArray[np.float64] | None:
+        """The policy's coefficients; None if it gave none."""
+
+    @property
+    def staleness_weight(self) -> NDArray[np.float64]:
+        """Weight for the age of each: 1 for a fresh update."""
+
+    @property
+    def start(self) -> NDArray[np.float32]:
+        """The models that were sent, a row for each."""
+
+    @property
+    def parameters(self) -> NDArray[np.float32]:
+        """The models that came back, a row for each."""
+
+    @property
+    def memory(self) -> NDArray[np.float64]:
+        """Numbers that stay from round to round, zeros at first; may be written to."""
+
+@final
 class Columns:
     @property
     def meaning(self) -> str: ...

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-KindClass: TypeAlias = "Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, Any]]"
+KindClass: TypeAlias = "Any | tuple[Any, Mapping[str, Any]]"
 
 RELEVANT = ("numpy", "scipy", "torch", "pandas", "polars", "scikit-learn")
 """Packages on which results of a policy or a task may depend, where they are loaded."""
@@ -151,9 +151,18 @@ def _name(called: str) -> str:
     return "-".join(word.lower() for word in words) or "task"
 
 
-def kinds(given: Mapping[str, KindClass] | None, task_given: KindClass | None) -> dict[str, Any]:
-    """Policies and a task for the compiled part."""
-    return {"program": program(), "policies": policies(given), "tasks": task(task_given)}
+def kinds(
+    given: Mapping[str, KindClass] | None, task_given: KindClass | None, algorithm: KindClass | None = None
+) -> dict[str, Any]:
+    """Policies, a task and an algorithm for the compiled part."""
+    folds = None
+    if algorithm is not None:
+        made, parameters = algorithm if isinstance(algorithm, tuple) else (algorithm, {})
+        folds = made(**parameters) if inspect.isclass(made) else made
+        if not callable(getattr(folds, "fold", None)):
+            message = f"algorithm: {made!r} has no method fold(self, updates); an algorithm needs it"
+            raise TypeError(message)
+    return {"program": program(), "policies": policies(given), "tasks": task(task_given), "algorithm": folds}
 
 
 def program() -> str:
@@ -191,4 +200,5 @@ def named(pairs: list[tuple[str, str]]) -> dict[str, Any]:
         "program": program(),
         "policies": policies({name: made for name, made in found if not hasattr(made, "metrics")}),
         "tasks": [kind(name, made, "task", 2) for name, made in found if hasattr(made, "metrics")],
+        "algorithm": None,
     }

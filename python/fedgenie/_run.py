@@ -27,6 +27,7 @@ def run(
     policies: Mapping[str, KindClass] | None = None,
     reference: str | None = None,
     task: KindClass | None = None,
+    algorithm: KindClass | None = None,
     data: str | os.PathLike[str] | None = None,
     allow_paths: bool = False,
     out: str | os.PathLike[str] | None = None,
@@ -57,6 +58,7 @@ def run(
         allow_paths=allow_paths,
         policies=policies,
         task=task,
+        algorithm=algorithm,
     )
     # Records of runs without a folder lie in one that is deleted with the result.
     records = tempfile.TemporaryDirectory(prefix="fedgenie-") if out is None else None
@@ -89,6 +91,7 @@ def verify(
     *,
     policies: Mapping[str, KindClass] | None = None,
     task: KindClass | None = None,
+    algorithm: KindClass | None = None,
     data: str | os.PathLike[str] | None = None,
     allow_paths: bool = False,
     threads: int = 0,
@@ -103,7 +106,7 @@ def verify(
             "data": None if data is None else Path(data),
             "allow_paths": allow_paths,
             "threads": threads,
-            **kinds(policies, task),
+            **kinds(policies, task, algorithm),
         }
     )
     verdict: dict[str, Any] = json.loads(told)

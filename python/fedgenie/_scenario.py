@@ -56,6 +56,7 @@ def described(
     allow_paths: bool,
     policies: Mapping[str, KindClass] | None,
     task: KindClass | None,
+    algorithm: KindClass | None = None,
 ) -> dict[str, Any]:
     """The experiment for the compiled part."""
     path, text = source(scenario)
@@ -67,5 +68,5 @@ def described(
         "reference": reference,
         "data": None if data is None else Path(data),
         "allow_paths": allow_paths,
-        **kinds(policies, task),
+        **kinds(policies, task, algorithm),
     }

@@ -1,5 +1,6 @@
 //! The compiled part of the Python package `fedgenie`.
 
+mod algorithm;
 mod arrays;
 mod asked;
 mod choice;
@@ -28,6 +29,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<algorithm::Updates>()?;
     module.add_class::<asked::Ask>()?;
     module.add_class::<draws::Draws>()?;
     module.add_class::<choice::Choice>()?;

@@ -1,5 +1,6 @@
 //! An experiment as Python describes it: a scenario by path or as text, changes, policies, a task.
 
+use crate::algorithm::PyAlgorithm;
 use crate::policy::{PyPolicy, Raised};
 use crate::task::TaskClass;
 use fedgenie::error::Error;
@@ -73,6 +74,8 @@ struct Program {
     program: String,
     policies: Vec<Described>,
     tasks: Vec<Described>,
+    /// The object that makes the server's step.
+    algorithm: Option<Py<PyAny>>,
 }
 
 /// Parameters as JSON.
@@ -82,7 +85,7 @@ fn written(given: &Given<'_>) -> String {
 
 /// The kinds of policies and tasks of a program in Python.
 pub fn kinds(program: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Kinds> {
-    let Program { program: name, policies, tasks } = program.extract()?;
+    let Program { program: name, policies, tasks, algorithm } = program.extract()?;
     let py = program.py();
     let refused = |error: Error| crate::errors::of(py, &error, raised);
     let mut kinds = Kinds::of(name);
@@ -103,6 +106,9 @@ pub fn kinds(program: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Kinds> {
             Ok(TaskClass::new(class.clone(), written(&given), measures.clone(), raised.clone()).settings())
         };
         kinds.task(&name, details, make).map_err(refused)?;
+    }
+    if let Some(algorithm) = algorithm {
+        kinds.algorithm(PyAlgorithm::of(algorithm.bind(py))?);
     }
     Ok(kinds)
 }

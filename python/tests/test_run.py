@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -341,6 +342,64 @@ def test_memory_that_cannot_be_pickled_is_said_where_it_is_needed(tmp_path: Path
             return super().select(ask)
 
     arguments: dict[str, Any] = {"set": {"stop.rounds": 60_000}, "seeds": 1, "threads": 1}
-    assert fedgenie.run(SMALL, policies={"locked": Locked}, seeds=1).summary["runs"], "where nothing is saved, nothing is"
+    assert fedgenie.run(SMALL, policies={"locked": Locked}, seeds=1).summary["runs"], (
+        "where nothing is saved, nothing is"
+    )
     with pytest.raises((KeyboardInterrupt, fedgenie.PolicyError)):
         fedgenie.run(SMALL, out=tmp_path / "out", policies={"locked": Locked}, **arguments)
+
+
+FORKED = """
+import os, sys
+import fedgenie
+scenario = sys.stdin.read()
+first = fedgenie.run(scenario, threads=2).digest
+child = os.fork()
+if child == 0:
+    os._exit(0 if fedgenie.run(scenario, threads=2).digest == first else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert fedgenie.run(scenario, threads=2).digest == first
+"""
+
+FULL = """
+import resource, sys
+import fedgenie
+scenario = sys.stdin.read()
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+try:
+    fedgenie.run(scenario, out="out", set={"stop.rounds": 5000})
+except OSError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+again = fedgenie.run(scenario, out="out", set={"stop.rounds": 5000}, resume=True)
+assert again.digest == fedgenie.run(scenario, set={"stop.rounds": 5000}).digest
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks and limits of files are as Linux has them")
+@pytest.mark.parametrize("program", [FORKED, FULL], ids=["fork", "full disk"])
+def test_a_fork_and_a_full_disk_are_outlived(program: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        input=SMALL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert program is FORKED or "cannot write" in done.stdout
+
+
+def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
+    fedgenie.run(SMALL, out=tmp_path / "out", seeds=1)
+    manifest = tmp_path / "out" / "manifest.json"
+    written = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**written, "format": 1, "version": "0.0.1"}))
+    with pytest.raises(fedgenie.UsageError, match="written by fedgenie 0.0.1 .* run the scenario again"):
+        fedgenie.load(tmp_path / "out")
+    manifest.write_text(json.dumps(written))
+    (tmp_path / "out" / "runs" / "random-s1" / "rounds.jsonl").write_text("{}\n")
+    with pytest.raises(fedgenie.ChangedError, match="rounds.jsonl"):
+        fedgenie.load(tmp_path / "out")
+    assert fedgenie.load(tmp_path / "out", allow_changed=True).summary["runs"]

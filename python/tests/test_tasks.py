@@ -247,3 +247,60 @@ def test_what_is_no_task_is_refused() -> None:
         fedgenie.run(SCENARIO, task=First)
     with pytest.raises(ValueError, match="task"):
         fedgenie.run(LEARNS, task=Regression)
+
+
+class Average(fedgenie.Algorithm):
+    """The mean of the models that came back, weighted by examples."""
+
+    def fold(self, updates: fedgenie.Updates) -> NDArray[np.float32]:
+        share = updates.examples / updates.examples.sum()
+        change = share @ (updates.parameters.astype(float) - updates.start)
+        return (updates.model + change).astype(np.float32)
+
+
+class Momentum(Average):
+    """The same with a heavy ball, whose speed is the memory."""
+
+    memory = 1
+
+    def __init__(self, beta: float = 0.5) -> None:
+        self.beta = beta
+
+    def fold(self, updates: fedgenie.Updates) -> NDArray[np.float32]:
+        change = super().fold(updates).astype(float) - updates.model
+        updates.memory[:] = self.beta * updates.memory + change
+        return (updates.model + updates.memory).astype(np.float32)
+
+
+def test_an_algorithm_folds_updates() -> None:
+    def losses(**arguments: Any) -> list[float]:
+        runs = fedgenie.run(SCENARIO, task=Regression, **arguments).summary["runs"]
+        return [run["final"]["test_loss"] for run in runs]
+
+    assert losses(algorithm=Average) == pytest.approx(losses(), abs=1e-5)
+    server = {"aggregation.server": {"momentum": {"lr": 1.0, "beta": 0.5}}}
+    assert losses(algorithm=(Momentum, {"beta": 0.5})) == pytest.approx(losses(set=server), abs=1e-4)
+    assert losses(algorithm=Momentum()) != losses(algorithm=Average)
+
+
+def test_an_algorithm_that_fails_is_told() -> None:
+    class Fails(Average):
+        def fold(self, updates: fedgenie.Updates) -> Any:
+            raise KeyError("lost")
+
+    with pytest.raises(fedgenie.RunError) as caught:
+        fedgenie.run(SCENARIO, task=Regression, algorithm=Fails, seeds=1)
+    assert isinstance(caught.value.__cause__, KeyError) and caught.value.round == 1
+    for wrong, expected in [
+        (lambda model: model[:2], "found 2 numbers"),
+        (lambda model: model.astype(float), "float64"),
+    ]:
+
+        class Wrong(Average):
+            def fold(self, updates: fedgenie.Updates) -> Any:
+                return wrong(updates.model)
+
+        with pytest.raises(fedgenie.RunError, match=expected):
+            fedgenie.run(SCENARIO, task=Regression, algorithm=Wrong, seeds=1)
+    with pytest.raises(TypeError, match="no method fold"):
+        fedgenie.run(SCENARIO, task=Regression, algorithm=First)

@@ -32,6 +32,7 @@ mod study;
 mod style;
 mod svg;
 mod tables;
+mod tensorboard;
 mod theory;
 mod verdicts;
 mod why;
@@ -50,6 +51,7 @@ pub use source::Results;
 pub use style::{Marker, Outline, Style};
 pub use svg::{Family, Form, Layout, LayoutWishes, draw as svg, draw_as as picture};
 pub use tables::{TableFormat, tables};
+pub use tensorboard::export_tensorboard;
 pub use write::{
     FigureFormat, write_figures, write_figures_as, write_headline, write_page, write_tables, write_with_records,
 };
