@@ -29,7 +29,7 @@ impl Noise {
 }
 
 fn axis(label: &str, unit: Option<&str>, scales: &[Scale], range: [Option<f64>; 2]) -> Axis {
-    Axis { label: label.to_owned(), unit: unit.map(str::to_owned), scales: scales.to_vec(), range }
+    Axis { label: label.to_owned(), unit: unit.map(str::to_owned), scales: scales.to_vec(), range, begins: false }
 }
 
 const BOTH: [Scale; 2] = [Scale::Linear, Scale::Log];

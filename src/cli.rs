@@ -49,7 +49,7 @@ enum Command {
     Report(ReportArguments),
     /// Compares two result folders: differences of their scenarios, then of their results, with intervals.
     Diff(DiffArguments),
-    /// Writes runs, rounds and comparisons of result folders as tidy tables for a data frame.
+    /// Writes runs, rounds, targets, controls, clients and comparisons of result folders as tidy tables for a data frame.
     Export(ExportArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),
@@ -239,8 +239,8 @@ struct ExportArguments {
     /// The form of the tables: csv or parquet; or tensorboard for the numbers of rounds as events, in virtual time.
     #[arg(long, value_name = "FORMAT")]
     to: String,
-    /// The folder for the tables runs, rounds, targets, clients and comparisons, and for datapackage.json, their
-    /// dictionary; none of these may exist there. By default export.
+    /// The folder for the tables runs, rounds, targets, controls, clients and comparisons, and for datapackage.json,
+    /// their dictionary; none of these may exist there. By default export.
     #[arg(long, short, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Accepts changed files as they are, and names them in the column `changed`.

@@ -132,6 +132,11 @@ class Result:
         return Frame(self._results.frame("targets"), "targets")
 
     @cached_property
+    def controls(self) -> Frame:
+        """A row for each control of a run: what is reached without learning."""
+        return Frame(self._results.frame("controls"), "controls")
+
+    @cached_property
     def clients(self) -> Frame:
         """A row for each client of a run."""
         return Frame(self._results.frame("clients"), "clients")

@@ -21,7 +21,7 @@ def test_frames_have_the_columns_and_types_of_the_export(tmp_path: Path) -> None
     command("export", "out", "--to", "parquet", cwd=tmp_path)
     package = json.loads((tmp_path / "export" / "datapackage.json").read_text())
     words = {resource["name"]: resource["schema"]["fields"] for resource in package["resources"]}
-    for name in ("runs", "rounds", "targets", "clients", "comparisons"):
+    for name in ("runs", "rounds", "targets", "controls", "clients", "comparisons"):
         frame, written = getattr(result, name), polars.read_parquet(tmp_path / "export" / f"{name}.parquet")
         assert frame.to_polars().equals(written), name
         assert frame.to_polars().schema == written.schema, name
@@ -58,7 +58,7 @@ def test_frames_from_memory_and_of_a_folder_are_the_same(tmp_path: Path) -> None
     polars = pytest.importorskip("polars")
     memory, kept = fedgenie.run(SMALL), fedgenie.run(SMALL, out=tmp_path / "small")
     loaded = fedgenie.load(tmp_path / "small")
-    for name in ("runs", "rounds", "targets", "clients", "comparisons"):
+    for name in ("runs", "rounds", "targets", "controls", "clients", "comparisons"):
         first, *others = (getattr(result, name).to_polars() for result in (memory, kept, loaded))
         assert all(first.equals(other) for other in others), name
     assert polars

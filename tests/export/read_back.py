@@ -77,9 +77,9 @@ def in_polars(csv, parquet, package):
 
 
 def joined(tables):
-    """Joins runs with their rounds, targets and clients: no row is lost or doubled."""
+    """Joins runs with their rounds, targets, controls and clients: no row is lost or doubled."""
     runs = tables["runs"]
-    for name in ["rounds", "targets", "clients"]:
+    for name in ["rounds", "targets", "controls", "clients"]:
         rows = tables[name]
         found = rows[KEY].merge(runs, on=KEY, how="left", validate="many_to_one", indicator=True)
         assert len(found) == len(rows) and (found["_merge"] == "both").all(), name
@@ -116,6 +116,21 @@ def recomputed(tables, package, summary):
     return count
 
 
+def controlled(tables, summary):
+    """The mean of each control at each point, from the table of controls, against summary.json. Returns how many there were."""
+    # A control belongs to a world: policies of one seed have the same, or there is none in the summary.
+    worlds = tables["controls"].drop_duplicates(["seed", "point", "control", "metric"])
+    means = worlds.groupby(["point", "control", "metric"]).value.mean()
+    count = 0
+    for point, controls in enumerate(summary["controls"]):
+        for control, metrics in controls.items():
+            for metric, value in metrics.items():
+                found = means[point, control, metric]
+                assert abs(found - value["mean"]) <= 1e-12 * abs(found), f"{control} {metric} at {point}: {found} and {value}"
+                count += 1
+    return count
+
+
 def main():
     results, csv, parquet = map(pathlib.Path, sys.argv[1:])
     summary = json.loads((results / "summary.json").read_text())
@@ -126,8 +141,10 @@ def main():
     in_polars(csv, parquet, package)
     joined(tables)
     count = recomputed(tables, package, summary)
+    controls = controlled(tables, summary)
     rows = {name: len(table) for name, table in tables.items()}
-    print(f"pandas {pandas.__version__}, polars {polars.__version__}: {rows}; {count} mean times to targets are those of summary.json")
+    print(f"pandas {pandas.__version__}, polars {polars.__version__}: {rows}; {count} mean times to targets "
+          f"and {controls} means of controls are those of summary.json")
 
 
 main()

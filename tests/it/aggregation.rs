@@ -124,8 +124,8 @@ fn numbers_out_of_range() {
 
 #[test]
 fn misspelt_and_missing_words() {
-    let parts = ["unknown kind \"datasize\"", "did you mean \"data-size\"?"];
-    refused("weighting = \"datasize\"", "aggregation.weighting.datasize", &parts);
+    let parts = ["unknown value \"datasize\"", "did you mean \"data-size\"?"];
+    refused("weighting = \"datasize\"", "aggregation.weighting", &parts);
     refused("waiting = \"uniform\"", "aggregation.waiting", &["unknown key \"waiting\"", "weighting"]);
     let parts = ["unknown kind \"adamm\"", "did you mean \"adam\"?"];
     refused("server = { adamm = { lr = 0.1 } }", "aggregation.server.adamm", &parts);

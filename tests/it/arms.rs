@@ -208,7 +208,7 @@ fn what_an_arm_may_not_override_or_what_does_not_fit_is_refused_with_its_name() 
         ("training = \"none\"", "training: is missing, and this task trains"),
         (r#""training.batsh" = 3"#, "training.batsh: unknown key \"batsh\"; did you mean \"batch\"?"),
         ("clusters = { servers = 2 }", "clusters.servers: unknown key \"servers\""),
-        (r#""task.classification.model" = "mpl""#, "task.classification.model.mpl: unknown kind \"mpl\""),
+        (r#""task.classification.model" = "mpl""#, "task.classification.model: unknown value \"mpl\""),
         (r#""task.classification.start" = "nowhere.safetensors""#, "task.classification.start: "),
     ];
     for (with, message) in cases {

@@ -114,8 +114,8 @@ fn a_misspelt_kind() {
     let parts = ["unknown kind \"synchronus\"", "did you mean \"synchronous\"?", "over-selection, deadline"];
     refused("[protocol.synchronous]", "[protocol.synchronus]", "protocol.synchronus", &parts);
     refused("[task.none]", "[task.nun]", "task.nun", &["unknown kind \"nun\"", "did you mean \"none\"?"]);
-    let parts = ["unknown kind \"realized\"", "did you mean \"realised\"?", "expected-exact"];
-    refused("\"realised\"", "\"realized\"", "regret.meters.1.realized", &parts);
+    let parts = ["unknown value \"realized\"", "did you mean \"realised\"?", "expected-exact"];
+    refused("\"realised\"", "\"realized\"", "regret.meters.1", &parts);
 }
 
 #[test]

@@ -334,7 +334,7 @@ fn a_run_goes_on_until_enough_clients_were_selected() {
     let said = "ended after 8 selections of clients; [budget] selections = 9";
     assert_eq!(summary_warnings(&work), [said]);
     assert!(answer.stderr.contains(said), "{answer:?}");
-    assert!(answer.stdout.contains("random: the budget ended 1 of 1 runs\n"), "{answer:?}");
+    assert!(answer.stdout.contains("the budget ended 1 of 1 runs of random\n"), "{answer:?}");
 }
 
 fn summary_warnings(work: &Workplace) -> Vec<String> {

@@ -4,7 +4,7 @@
 use super::support::Workplace;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 
@@ -50,7 +50,7 @@ converged = { metric = "test_loss", evaluations = 2 }
 "protocol.deadline.late" = ["drop", { carry = {} }]
 "#;
 
-const TABLES: [&str; 5] = ["runs", "rounds", "targets", "clients", "comparisons"];
+const TABLES: [&str; 6] = ["runs", "rounds", "targets", "controls", "clients", "comparisons"];
 
 /// A table: its rows by column, with empty cells as null.
 type Rows = Vec<BTreeMap<String, Value>>;
@@ -215,6 +215,29 @@ fn targets_are_those_of_runs() {
     let never: Vec<_> =
         csv(&place, "targets").into_iter().filter(|row| row["target"] == "test_loss <= 0.000000001").collect();
     assert!(never.len() == 16 && never.iter().all(|row| row["time_s"].is_null() && !row["since_s"].is_null()));
+}
+
+#[test]
+fn controls_are_those_of_runs() {
+    let place = exported(FLEET, &[]);
+    let (rows, summary) = (csv(&place, "controls"), place.json("out/summary.json"));
+    let mut rows = rows.iter();
+    for run in summary["runs"].as_array().unwrap() {
+        let controls = run["controls"].as_object().unwrap();
+        assert!(["initial", "mean"].iter().all(|name| controls.contains_key(*name)), "{controls:?}");
+        for (control, metrics) in controls {
+            for (metric, value) in metrics.as_object().unwrap() {
+                let row = rows.next().unwrap();
+                assert_eq!((&row["policy"], &row["seed"], &row["point"]), (&run["arm"], &run["seed"], &run["point"]));
+                assert_eq!((&row["control"], &row["metric"], &row["value"]), (&json!(control), &json!(metric), value));
+            }
+        }
+    }
+    assert!(rows.next().is_none());
+    let schema = schema(&place, "csv", "controls");
+    assert_eq!(schema["primaryKey"], json!(["folder", "policy", "seed", "point", "control", "metric"]));
+    let meaning = schema["fields"].as_array().unwrap().iter().find(|field| field["name"] == "control").unwrap();
+    assert!(meaning["description"].as_str().unwrap().contains("initial: the model before training"), "{meaning}");
 }
 
 /// Parts of clients add up to the totals of their run, and to what is counted in the recorded rounds.

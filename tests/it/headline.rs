@@ -153,9 +153,9 @@ fn points_of_a_sweep_are_rows() {
 fn a_scenario_says_what_is_seen_first() {
     let text = include_str!("../../scenarios/quickstart.toml");
     let report = |lines: &str| text.replacen("[policy", &format!("[report]\n{lines}\n\n[policy"), 1);
-    let wishes = "columns = [\"virtual_time_s\", \"probe_compute_s\", \"final.test_loss\", \"nothing\"]\nratio_to = \"random\"\nover = \"rounds\"";
+    let wishes = "columns = [\"virtual_time_s\", \"probe_compute_s\", \"final.test_loss\", \"edge_down_bytes\"]\nratio_to = \"random\"\nover = \"rounds\"";
     let place = Workplace::with(&report(wishes));
-    let warning = "[report] columns: no number of these runs is called nothing";
+    let warning = "[report] columns: no number of these runs is called edge_down_bytes";
     let answer = place.fedgenie(&["run", SCENARIO, "--set", "stop.rounds=20", "--out", "out"]);
     assert!(answer.code == 0 && answer.stderr.contains(warning) && answer.stdout.contains(warning), "{answer:?}");
     let answer = self::report(&place, &["--format", "md"]);
@@ -206,6 +206,46 @@ fn a_scenario_says_what_is_seen_first() {
             && answer.stderr.contains("did you mean \"random\"?"),
         "{answer:?}"
     );
+}
+
+/// Numbers of `[report]` that no run can have, axes that do not exist and targets in the wrong direction are found before
+/// the first run.
+#[test]
+fn what_report_names_is_checked_before_anything_runs() {
+    let place = Workplace::with(include_str!("../../scenarios/quickstart.toml"));
+    let run = |set: &str| place.fedgenie(&["run", SCENARIO, "--set", "stop.rounds=3", "--set", set, "--out", "out"]);
+    for (set, parts) in [
+        (
+            "report.columns=[\"rounds\", \"final.test_los\"]",
+            &["report.columns: found \"final.test_los\"", "did you mean \"final.test_loss\"? known: final.test_loss\n"]
+                [..],
+        ),
+        ("report.aim=\"regret.men\"", &["report.aim: ", "did you mean \"regret.mean\"?", "regret.realised"]),
+        ("report.aim=\"time_to.test_loss <= 3\"", &["is no number of these runs; ", "known: best.…, final.…, "]),
+        ("report.over=\"bytes\"", &["report.over: unknown value \"bytes\"; known: rounds, time, traffic\n"]),
+        (
+            "protocol.sync.cohort=3",
+            &["unknown kind \"sync\"; did you mean --set 'protocol.synchronous.cohort=3'? known: "],
+        ),
+        ("protocol.deadlin.deadline=\"3 s\"", &["unknown kind \"deadlin\"; did you mean \"deadline\"?"]),
+    ] {
+        let answer = run(set);
+        assert!(answer.code == 2 && !place.path("out").exists(), "{answer:?}");
+        for part in parts {
+            assert!(answer.stderr.contains(part), "{part} is not in {answer:?}");
+        }
+    }
+    let answer =
+        run("evaluate.targets=[{ metric = \"test_loss\", at_least = 0.3 }, { metric = \"test_loss\", at_most = 9.0 }]");
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let backward =
+        "the target test_loss >= 0.3 is reached by getting worse: less of test_loss is better; at_most may be meant\n";
+    let met = "the model before training meets the target test_loss >= 0.3 already, in all runs: test_loss is 17.";
+    assert!(
+        answer.stderr.contains(backward) && answer.stderr.matches(" before training meets ").count() == 1,
+        "{answer:?}"
+    );
+    assert!(answer.stderr.contains(met), "{answer:?}");
 }
 
 /// One policy's rows are the points; the heading and the axes are the end of the path, and the caption has all of it.

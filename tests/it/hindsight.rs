@@ -209,8 +209,8 @@ fn where_it_is_not_defined_it_is_refused() {
     refused(&with("kappa = 0.5", "kappa = -1.0"), "kappa", "regret.kappa", &["found -1", "at least 0"]);
     refused(&with("kappa = 0.5", "t_semi = \"0 s\""), "t_semi", "regret.t_semi", &["found 0", "positive duration"]);
     let utility = |to: &str| with("utility = \"loss-drop\"", &format!("utility = {to}"));
-    let parts = ["unknown kind \"loss-dorp\"", "did you mean \"loss-drop\"?", "contribution"];
-    refused(&utility("\"loss-dorp\""), "utility", "regret.utility.loss-dorp", &parts);
+    let parts = ["unknown value \"loss-dorp\"", "did you mean \"loss-drop\"?", "contribution"];
+    refused(&utility("\"loss-dorp\""), "utility", "regret.utility", &parts);
     let path = "regret.utility.contribution.gama";
     refused(&utility("{ contribution = { gama = 1 } }"), "utility", path, &["unknown key \"gama\"", "\"gamma\"?"]);
     let path = "regret.utility.contribution.gamma";

@@ -255,7 +255,8 @@ fn the_best_of_a_grid_and_what_is_as_good_are_outlined() {
     let sweep = "[sweep]\n\"population.latency.compute.constant\" = [\"2 s\", \"1 s\", \"4 s\"]\n\"protocol.synchronous.cohort\" = [1, 2]\n";
     let place = Workplace::with(&format!("{}{sweep}", changed(PLAIN, "seeds = 1", "seeds = 3")));
     let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
-    let best = "Constant = 1 s, cohort = 1 is fastest: 36 s, 3 seeds; constant = 1 s, cohort = 2 is the same; 4 others are worse.";
+    let best = "Constant = 1 s, cohort = 1 and constant = 1 s, cohort = 2 are fastest, equal for each seed: 36 s, 3 seeds; \
+                next, constant = 2 s, cohort = 1 takes 12 s longer (33 %).";
     assert!(answer.stdout.contains(best), "{answer:?}");
     let found = report(&place, &["out"]);
     let Chart::Heat { columns, rows, panels, .. } = &figure(&found, "virtual_time_s").chart else {

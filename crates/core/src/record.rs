@@ -91,7 +91,7 @@ pub enum Outcome {
 /// Cumulative regret under the meters that the scenario asks for, in units of reward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, Stateful)]
 pub struct Regret {
-    /// Against mean speeds; never negative for a set of the cohort's size.
+    /// Against mean speeds; never negative for a set of the size of the genie's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
     /// With this round's actual latencies.

@@ -36,8 +36,10 @@ mod outside;
 mod play;
 mod program;
 mod refine;
+mod reported;
 mod run_file;
 pub mod sample;
+mod shown;
 pub mod stored;
 mod summary;
 mod table;
@@ -61,11 +63,11 @@ pub use incomplete::{Incomplete, counted, in_words, without_results};
 pub use measured::{ACTIVE_CLUSTERS, Named, REASSIGNMENTS, is_loss};
 pub use options::{Draw, RunOptions};
 pub use program::{Code, Outside};
+pub use shown::{INTERVAL_SEEDS, ROUNDING, number, show, show_rounded};
 pub use summary::{ArmSummary, Comparison, PREFIX_INTERSECTION, PointComparison, RunSummary, Summary, Traffic};
-pub use table::{
-    INTERVAL_SEEDS, ROUNDING, is_told_who_was_asked, number, overridden, show, show_rounded, show_until, table,
-};
+pub use table::{is_told_who_was_asked, overridden, show_until, table};
 pub use taken_over::{LookedAt, ROUNDS_PER_LOOK};
+use warnings::backward_targets;
 pub use warnings::warnings;
 pub use watch::{CONVERGENCE, Converged, Reached, Watch};
 
@@ -359,8 +361,11 @@ impl Experiment {
     /// The first thing that is wrong.
     pub fn check_worlds(&self, runs: &[RunId], cache: &DataCache) -> Result<Vec<String>, ScenarioError> {
         let mut warnings = BTreeSet::new();
+        let numbers = self.points.iter().flat_map(|(_, scenario)| reported::numbers(scenario)).collect();
         for (_, scenario) in &self.points {
             scenario.check_metrics()?;
+            scenario.check_report(&numbers)?;
+            warnings.extend(backward_targets(scenario));
         }
         // By point, and by the overrides there.
         let mut places: BTreeMap<_, Vec<&RunId>> = BTreeMap::new();

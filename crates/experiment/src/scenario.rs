@@ -58,6 +58,7 @@ use fedgenie_simulator::world::{WorldError, WorldPlan};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tree::{Node, Value};
 
@@ -264,6 +265,14 @@ impl Scenario {
             plan.outside.clone_from(algorithm);
         }
         Ok(())
+    }
+
+    /// Checks the numbers that `[report]` names against those that runs will have.
+    ///
+    /// # Errors
+    /// The first one that is unknown, with file and line.
+    pub(crate) fn check_report(&self, numbers: &BTreeSet<String>) -> Result<(), ScenarioError> {
+        self.sections.report.check_numbers(numbers).map_err(|complaint| ScenarioError::of(&self.tree, complaint))
     }
 
     /// The plans of the worlds of all arms.

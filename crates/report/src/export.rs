@@ -5,6 +5,7 @@
 //! | `runs` | a run of the experiment in any state: its status, digests and numbers |
 //! | `rounds` | a recorded round of a run |
 //! | `targets` | a target of a run |
+//! | `controls` | a metric of a control of a run |
 //! | `clients` | a client of a run |
 //! | `comparisons` | a statistic over seeds: a number of a policy at a point, or a difference |
 //!
@@ -18,6 +19,7 @@
 mod clients;
 mod column;
 mod comparisons;
+mod controls;
 mod memory;
 mod names;
 mod package;
@@ -53,7 +55,7 @@ use swept::{Swept, swept};
 use table::{Failed, RUN_KEY, Table};
 
 /// The tables, in their order.
-const TABLES: [&str; 5] = ["runs", "rounds", "targets", "clients", "comparisons"];
+const TABLES: [&str; 6] = ["runs", "rounds", "targets", "controls", "clients", "comparisons"];
 
 /// File formats of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +106,7 @@ pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &R
     Ok(Exported { paths, warnings })
 }
 
-/// One of the tables of results in memory: `runs`, `rounds`, `targets`, `clients` or `comparisons`; `None` if it is
+/// One of the tables of results in memory: `runs`, `rounds`, `targets`, `controls`, `clients` or `comparisons`; `None` if it is
 /// called otherwise. Rounds and clients are read from the folders.
 ///
 /// # Errors
@@ -116,6 +118,9 @@ pub fn exported(results: &[Results], table: &str) -> Result<Option<ExportedTable
         "rounds" => rounds::table(&export.swept, &export.measured).gather(|add| export.each_round(add))?,
         "targets" => {
             targets::table().gather(|add| export.runs().flat_map(targets::rows).try_for_each(|row| add(&row)))?
+        }
+        "controls" => {
+            controls::table().gather(|add| export.runs().flat_map(controls::rows).try_for_each(|row| add(&row)))?
         }
         "clients" => clients::table().gather(|add| export.runs().try_for_each(|of| clients::rows(of, add)))?,
         "comparisons" => comparisons::table(&export.swept, &export.numbers, &export.metrics)
@@ -131,6 +136,8 @@ fn write_all(export: &Export<'_>, into: &Path, format: ExportFormat) -> Result<(
         rounds::table(&export.swept, &export.measured).write(into, format, |add| export.each_round(add))?,
         targets::table()
             .write(into, format, |add| export.runs().flat_map(targets::rows).try_for_each(|row| add(&row)))?,
+        controls::table()
+            .write(into, format, |add| export.runs().flat_map(controls::rows).try_for_each(|row| add(&row)))?,
         clients::table().write(into, format, |add| export.runs().try_for_each(|of| clients::rows(of, add)))?,
         comparisons::table(&export.swept, &export.numbers, &export.metrics)
             .write(into, format, |add| comparisons::rows(export.results, add))?,
@@ -249,6 +256,7 @@ fn fixed() -> [Vec<String>; TABLES.len()] {
         run_table(&[]).names(),
         rounds::table(&[], &none).names(),
         targets::table().names(),
+        controls::table().names(),
         clients::table().names(),
         comparisons::table(&[], &[], &Metrics::default()).names(),
     ]

@@ -160,6 +160,7 @@ pub(super) fn either(axis: Axis, first: Scale) -> Axis {
     let scales = match first {
         Scale::Linear => vec![Scale::Linear, Scale::Log],
         Scale::Log => vec![Scale::Log, Scale::Linear],
+        Scale::Names => vec![Scale::Names],
     };
     Axis { scales, ..axis }
 }

@@ -19,7 +19,7 @@ use super::groups::{blocks, labels, prefixes};
 use super::model::Table;
 use super::source::Results;
 use super::study::{Quantity, Study, counted};
-use super::tables::{TableFormat, in_latex};
+use super::tables::{TableFormat, in_latex, in_signs};
 use fedgenie_core::text;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::INTERVAL_SEEDS;
@@ -292,11 +292,6 @@ fn best(study: &Study<'_>, column: &Column) -> Places {
         equal.into_iter().map(|(index, _)| world[index]).chain([world[ranking.best]]).collect()
     };
     worlds.into_iter().flat_map(of_world).collect()
-}
-
-/// A heading with one sign for each comparison.
-fn in_signs(heading: &str) -> String {
-    heading.replace("<=", "≤").replace(">=", "≥")
 }
 
 /// What the table does not say by itself.

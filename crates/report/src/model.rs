@@ -281,6 +281,8 @@ pub struct Axis {
     pub scales: Vec<Scale>,
     /// Fixed ends; `None` where the data decide.
     pub range: [Option<f64>; 2],
+    /// Whether a linear axis begins at its fixed end, however far above it the data are.
+    pub begins: bool,
 }
 
 /// How numbers become positions on an axis.
@@ -291,6 +293,8 @@ pub enum Scale {
     Linear,
     /// Equal ratios are equally far apart; values of zero and below are not drawn.
     Log,
+    /// Whole numbers are names, in colours without an order.
+    Names,
 }
 
 /// A line.

@@ -103,7 +103,13 @@ impl Quantity {
 
 /// A linear axis whose ends the data decides.
 pub(super) fn linear(label: &str, unit: Option<&str>) -> Axis {
-    Axis { label: label.to_owned(), unit: unit.map(str::to_owned), scales: vec![Scale::Linear], range: [None; 2] }
+    Axis {
+        label: label.to_owned(),
+        unit: unit.map(str::to_owned),
+        scales: vec![Scale::Linear],
+        range: [None; 2],
+        begins: false,
+    }
 }
 
 /// Experiments with the same points.

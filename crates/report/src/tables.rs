@@ -96,7 +96,7 @@ pub(super) fn in_latex(cell: &str) -> String {
     let mut start = 0;
     for piece in cell.split_inclusive(is_between) {
         let part = piece.trim_end_matches(is_between);
-        if let Some(power) = power(part) {
+        if let Some(power) = power(part).or_else(|| negative(part)) {
             shown.push_str(&text::latex::literal(&cell[plain..start]));
             shown.push_str(&power);
             plain = start + part.len();
@@ -106,8 +106,20 @@ pub(super) fn in_latex(cell: &str) -> String {
     shown + &text::latex::literal(&cell[plain..])
 }
 
+/// A negative number, with a minus in the place of a hyphen.
+fn negative(part: &str) -> Option<String> {
+    let digits = part.strip_prefix('-').filter(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))?;
+    digits.parse::<f64>().ok().map(|_| format!("$-{digits}$"))
+}
+
+/// A text with one sign for each comparison.
+pub(super) fn in_signs(text: &str) -> String {
+    text.replace("<=", "≤").replace(">=", "≥")
+}
+
 fn latex(table: &Table) -> String {
-    let line = |cells: &Vec<String>| text::latex::row(&cells.iter().map(|cell| in_latex(cell)).collect::<Vec<_>>());
+    let cell = |cell: &String| in_latex(&in_signs(cell));
+    let line = |cells: &Vec<String>| text::latex::row(&cells.iter().map(cell).collect::<Vec<_>>());
     let aligned = "r".repeat(table.columns.len().saturating_sub(1));
     let rows: String = table.rows.iter().map(line).collect();
     format!(
@@ -134,7 +146,7 @@ mod tests {
         );
         assert_eq!(
             latex(&table()),
-            "% needs \\usepackage{booktabs}\n\\begin{tabular}{lr}\n\\toprule\npolicy & s to test\\_loss $<$= 1 \\\\\n\
+            "% needs \\usepackage{booktabs}\n\\begin{tabular}{lr}\n\\toprule\npolicy & s to test\\_loss $\\leq$ 1 \\\\\n\
              \\midrule\na\\textbar{}b\\textbackslash{}c & 3 $\\pm$ 1 (50 \\%) \\\\\n\\bottomrule\n\\end{tabular}\n"
         );
     }
@@ -142,10 +154,12 @@ mod tests {
     #[test]
     fn powers_of_ten_are_set_as_such() {
         let texts = |text: &str| vec![text.to_owned()];
-        let table = Table { columns: texts("bytes"), rows: vec![texts("1.480e9 [1.3e9, 1e-5] done 2e")] };
-        let found = latex(&table);
+        let of = |cell: &str| latex(&Table { columns: texts("bytes"), rows: vec![texts(cell)] });
         let expected = "$1.480 \\times 10^{9}$ [$1.3 \\times 10^{9}$, $1 \\times 10^{-5}$] done 2e";
+        let found = of("1.480e9 [1.3e9, 1e-5] done 2e");
         assert!(found.contains(expected), "{found}");
+        let found = of("-3 [-4.5, 1] a-3 -x");
+        assert!(found.contains("$-3$ [$-4.5$, 1] a-3 -x"), "{found}");
     }
 
     #[test]

@@ -237,7 +237,7 @@ fn a_policy_of_the_cloud_fails_as_one() {
     let experiment = experiment(protocol, "", Settings::default());
     let world = experiment.world(0, 1, &DataCache::default()).unwrap();
     for fails in ["select", "observe a job", "observe a round", "exchange"] {
-        let edge = || -> Box<dyn Policy> { Box::new(Silent) };
+        let edge = || -> Box<dyn Policy> { Box::new(FirstOnes) };
         let cloud: Box<dyn Policy> = Box::new(OfCloud(Fragile::new(fails, 2)));
         let policies = Policies::Tiers { edges: vec![edge(), edge(), edge()], cloud: Some(cloud) };
         let mut run = Run::new(&world, "mine", policies, SETTINGS, Seen::default());
@@ -256,9 +256,9 @@ fn a_policy_of_the_cloud_fails_as_one() {
 
 /// Selects the first clients.
 #[derive(Stateful)]
-struct Silent;
+struct FirstOnes;
 
-impl Policy for Silent {
+impl Policy for FirstOnes {
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,

@@ -107,7 +107,7 @@ fn models_features_ranges_and_splits_are_named_with_their_key() {
         (GCN, "\"sorec\"", "model", &["sorec has all data at one client"]),
         (GCN, "{ soreg = { trust = -1.0 } }", "model.soreg.trust", &["found -1"]),
         (GCN, "{ mf = { lambda = -1.0 } }", "model.mf.lambda", &["found -1"]),
-        (GCN, "\"gnc\"", "model", &["unknown kind \"gnc\"", "gcn"]),
+        (GCN, "\"gnc\"", "model", &["unknown value \"gnc\"", "gcn"]),
         ("features =", "range = [5, 1]\nfeatures =", "range", &["found [5, 1]", "the least rating first"]),
         ("features =", "range = [1, inf]\nfeatures =", "range", &["found [1, inf]", "finite"]),
         (

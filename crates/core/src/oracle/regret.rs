@@ -3,15 +3,17 @@
 //! # Definition
 //! `G_t` is the genie's set and `A_t` the policy's, both judged with the generalisation function of the policy's own
 //! history `H_t`. Each meter adds up, over rounds, `[speed + gen](G_t) − [speed + gen](A_t)` with
-//! `gen(S) = (α/m) Σ_{k∈S} g_k` and
+//! `gen(S) = (α/m) Σ_{k∈S} g_k`. `G_t` has as many clients as the round can have: the cohort `m`, or fewer where fewer
+//! are available or the rest of a budget pays for fewer. The meters are
 //!
-//! - `mean`: speed `min_{k∈S} μ_k`. Never negative for a set of the size of `G_t`, which maximises it; a smaller set
-//!   may be faster. Theorem 1 bounds this meter.
+//! - `mean`: speed `min_{k∈S} μ_k`. Never negative for a set of the size of `G_t`, which maximises it; a policy that
+//!   chooses another number of clients may do better. Theorem 1 bounds this meter.
 //! - `realised`: speed `min_{k∈S} τ_min/τ_{k,t}` with this round's latencies, for clients that were not selected as
 //!   well.
 //! - `expected`: speed `E[min_{k∈S} τ_min/τ_k] = ∫₀¹ Π_{k∈S} P(τ_k ≤ τ_min/v) dv`. May be negative: `G_t` does not
 //!   maximise it.
-//! - `expected-exact`: as `expected`, against the best of all sets for it, found by enumeration (at most 10⁶ sets).
+//! - `expected-exact`: as `expected`, against the best of all sets of the size of `G_t` for it, found by enumeration (at
+//!   most 10⁶ sets of each size).
 //!
 //! Latencies are effective ones: the times that the round waits. Under over-selection "min" reads "`take`-th largest".
 //!
@@ -20,7 +22,8 @@
 //! speeds.
 //!
 //! # Cost
-//! Per round: one exact solve; `realised` draws the genie's latencies; `expected` takes O(nodes · m).
+//! Per round: one exact solve; `realised` draws the genie's latencies; `expected` takes O(nodes · m). `expected-exact`
+//! enumerates the sets of the cohort once in a world, those of a smaller size once in a run that has such rounds.
 //!
 //! # Example
 //! ```toml
@@ -39,6 +42,7 @@ use crate::record::Regret;
 use crate::state::Stateful;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Meters that a scenario can name; `counterfactual` and `assignment` are switches of `[regret]`.
@@ -80,6 +84,11 @@ pub fn subsets(k: usize, m: usize) -> u64 {
         }
     }
     count as u64
+}
+
+/// The largest number of sets of one size, at most `m`, of `k` clients, or more than [`MOST_SETS`] if there are more.
+pub fn most_subsets(k: usize, m: usize) -> u64 {
+    subsets(k, m.min(k / 2))
 }
 
 /// The expected minimum speed of every set of `m` clients.
@@ -130,6 +139,9 @@ pub struct Meters {
     expected: Option<Arc<ExpectedMinimum>>,
     #[state(skip = "from the world")]
     all_sets: Option<Arc<AllSets>>,
+    /// Those of fewer clients, by size, as rounds need them.
+    #[state(skip = "follows from the world")]
+    smaller: BTreeMap<usize, AllSets>,
     sums: [CompensatedSum; 4],
     #[state(skip = "a buffer of one round")]
     speeds: Vec<f64>,
@@ -148,6 +160,8 @@ pub struct MeteredRound<'a> {
     pub history: History<'a>,
     /// `(α/m)·g_k` of the candidates.
     pub gains: &'a [f64],
+    /// The most clients that the round pays for, at most the cohort; fewer may be available.
+    pub payable: usize,
     /// Updates that the round waits for.
     pub take: usize,
     /// The candidates.
@@ -164,6 +178,7 @@ impl Meters {
             solver: GenieSolver::default(),
             expected,
             all_sets,
+            smaller: BTreeMap::new(),
             sums: Default::default(),
             speeds: Vec::new(),
             indices: Vec::new(),
@@ -177,8 +192,8 @@ impl Meters {
     /// Only those of `realised_speed`.
     ///
     /// # Panics
-    /// If the mean regret of a round is below −1e-9 of the gains (and of 1): the genie was not optimal, a broken
-    /// invariant.
+    /// If the mean regret of a set as large as the genie's is below −1e-9 of the gains (and of 1): the genie was not
+    /// optimal, a broken invariant.
     pub fn measure<E>(
         &mut self,
         round: &MeteredRound<'_>,
@@ -187,8 +202,8 @@ impl Meters {
         if self.meters.is_empty() {
             return Ok(Regret::default());
         }
-        let MeteredRound { genie, history, gains, take, available, selected } = round;
-        let cohort = history.cohort.min(available.len());
+        let MeteredRound { genie, history, gains, payable, take, available, selected } = round;
+        let cohort = history.cohort.min(*payable).min(available.len());
         let best = self.solver.best(genie, gains, cohort, (*take).min(cohort), available);
         let mut buffer = std::mem::take(&mut self.gains);
         let mut gain = |set: &[ClientId]| {
@@ -204,7 +219,12 @@ impl Meters {
             let lost = match meter {
                 Meter::ExpectedExact => {
                     let expected = self.expected.as_ref().expect("the expected minimum is there when it is metered");
-                    let all_sets = self.all_sets.as_ref().expect("all sets are there when they are metered");
+                    let full = self.all_sets.as_ref().expect("all sets are there when they are metered");
+                    let fewer = || AllSets::new(genie.means.len(), cohort, expected);
+                    let all_sets: &AllSets = match cohort == full.m {
+                        true => full,
+                        false => self.smaller.entry(cohort).or_insert_with(fewer),
+                    };
                     let mut by_client = vec![f64::NAN; genie.means.len()];
                     for (client, gain) in available.iter().zip(*gains) {
                         by_client[client.index()] = *gain;
@@ -267,12 +287,95 @@ impl Meters {
 
 #[cfg(test)]
 mod tests {
+    use super::super::brute;
+    use super::super::reward::Reward;
     use super::*;
+    use crate::id::Turn;
+    use crate::law::{AnyLaw, Constant, Exponential, JobLatency};
+    use crate::rng::{Purpose, Streams};
+    use crate::time::Span;
 
     #[test]
     fn binomials() {
         assert_eq!(subsets(20, 5), 15_504);
         assert_eq!(subsets(5, 5), 1);
         assert_eq!(subsets(500, 25), MOST_SETS + 1);
+        assert_eq!(most_subsets(9, 3), 84);
+        assert_eq!(most_subsets(9, 8), 126, "four of nine are the most");
+    }
+
+    /// Of six clients five are available, and a round may pay for fewer than the cohort of three. The best set of each
+    /// size is found by enumeration, and each set of each size is metered against it.
+    #[test]
+    fn the_best_set_has_as_many_clients_as_the_round_can_have() {
+        let available: Vec<ClientId> = [0, 1, 3, 4, 5].map(ClientId).to_vec();
+        let reward = Reward { tau_min: Span(50_000_000), alpha: 1.5, beta: 1.3, quantum: None };
+        let link = AnyLaw::from(Constant::new(0.02).unwrap());
+        let mut gained = 0;
+        for index in 0..30 {
+            let mut rng = Streams::new(33).stream(Purpose::Solver, 0, index);
+            let laws: Vec<AnyLaw> =
+                (0..6).map(|_| Exponential::new(0.05 + rng.uniform(), 0.02).unwrap().into()).collect();
+            let jobs: Vec<_> = laws
+                .iter()
+                .map(|law| JobLatency { phases: [&link, law, &link], hazards: [0.0; 3], cut: None })
+                .collect();
+            let means: Vec<f64> = jobs.iter().map(|job| job.mean_speed(0.05)).collect();
+            let expected = Arc::new(ExpectedMinimum::new(0.05, &jobs, &means).unwrap());
+            let full = Arc::new(AllSets::new(6, 3, &expected));
+            let genie = Genie::new(reward, means.clone());
+            let counts: Vec<u32> = (0..6).map(|_| rng.below(5) as u32).collect();
+            let history = History { turn: Turn(5), cohort: 3, shares: &[1.0 / 6.0; 6], counts: &counts };
+            let mut gains = Vec::new();
+            genie.reward.gains(&history, &available, &mut gains);
+            let sum = |set: &[u32]| set.iter().map(|&place| gains[place as usize]).sum::<f64>();
+            let index_of = |place: &u32| available[*place as usize].index();
+            let by_mean =
+                |set: &[u32]| set.iter().map(|place| means[index_of(place)]).fold(f64::INFINITY, f64::min) + sum(set);
+            let by_minimum = |set: &[u32]| expected.of(&set.iter().map(index_of).collect::<Vec<_>>()) + sum(set);
+            let best = |size: usize, value: &dyn Fn(&[u32]) -> f64| {
+                brute::subsets(5, size).iter().map(|set| value(set)).fold(f64::NEG_INFINITY, f64::max)
+            };
+            for payable in 1..=4 {
+                let size = payable.min(3);
+                for set in brute::subsets(5, size) {
+                    let selected: Vec<ClientId> = set.iter().map(|&place| available[place as usize]).collect();
+                    let metered = MeteredRound {
+                        genie: &genie,
+                        history,
+                        gains: &gains,
+                        payable,
+                        take: 3,
+                        available: &available,
+                        selected: &selected,
+                    };
+                    let mut meters =
+                        Meters::new(&[Meter::Mean, Meter::ExpectedExact], Some(expected.clone()), Some(full.clone()));
+                    let regret = meters.measure(&metered, |_| Ok::<_, ()>(0.0)).unwrap();
+                    let found = [regret.mean.unwrap(), regret.expected_exact.unwrap()];
+                    let lost = [best(size, &by_mean) - by_mean(&set), best(size, &by_minimum) - by_minimum(&set)];
+                    for (found, lost) in found.into_iter().zip(lost) {
+                        approx::assert_abs_diff_eq!(found, lost, epsilon = 1e-12);
+                        assert!(found >= -1e-12, "{found}");
+                    }
+                    gained += usize::from(by_mean(&set) > best(3, &by_mean));
+                }
+            }
+            // Two are available, and both are selected.
+            let two = &available[..2];
+            let metered = MeteredRound {
+                genie: &genie,
+                history,
+                gains: &gains[..2],
+                payable: 3,
+                take: 3,
+                available: two,
+                selected: two,
+            };
+            let mut meters = Meters::new(&[Meter::ExpectedExact], Some(expected), Some(full));
+            let regret = meters.measure(&metered, |_| Ok::<_, ()>(0.0)).unwrap();
+            assert!(regret.expected_exact.unwrap().abs() < 1e-12, "{regret:?}");
+        }
+        assert!(gained > 20, "some smaller sets are better than the best full one: {gained}");
     }
 }

@@ -69,6 +69,24 @@ pub struct Partial {
     pub runs: usize,
 }
 
+/// Who comes nearest to a target that no run reaches.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Nearest {
+    /// The policy.
+    pub policy: String,
+    /// Its point.
+    pub point: usize,
+    /// The target, as in `by`.
+    #[serde(skip)]
+    pub target: String,
+    /// The best value of the target's metric: a key of `values`.
+    pub by: String,
+    /// That in words.
+    pub quantity: String,
+    /// Its mean over seeds.
+    pub value: Estimate,
+}
+
 /// An answer to one question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
@@ -112,6 +130,9 @@ pub struct Answer {
     /// Whether the best setting is the `least` or the `most` that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edge: Option<&'static str>,
+    /// Who comes nearest, where the quantity is the time to a target that no run reaches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<Nearest>,
     /// Candidates that are not told apart from the best.
     pub equal: Vec<Name>,
     /// All others with as many seeds, the nearest first.

@@ -5,7 +5,8 @@
 //! another is best. Of one policy it asks which point of the sweep. Where several policies are compared over points
 //! that set none of the world's sections, which point is asked for each of them as well. Each question is asked in the
 //! main quantity ([`Aim::of`]), and policies' also in the first measured regret. If the main quantity is a metric, the
-//! time to the level that all reach is compared as well (`answers/level.rs`).
+//! time to the level that all reach is compared as well (`answers/level.rs`). Of a target that no run reaches it is told
+//! who comes nearest (`answers/unreached.rs`).
 //!
 //! An answer ranks only what can be compared: candidates that are fairly watched ([`until`](super::until)) and of which
 //! one has the seeds of all. Otherwise it says why not, and the settings under which they could be.
@@ -15,6 +16,7 @@
 mod level;
 mod remedy;
 mod sentences;
+mod unreached;
 
 pub(super) use remedy::of_unfair;
 pub use sentences::{Told, sentences};
@@ -22,7 +24,7 @@ pub use sentences::{Told, sentences};
 use super::answer::{Answer, Beside, Name, Other, Partial, Question};
 use super::compared::{Aim, Unranked, is_told_apart, rank, seeds_needed};
 use super::sample::Sample;
-use super::until::FollowUp;
+use super::until::{self, FollowUp};
 use super::{INTERVAL_SEEDS, RunSummary, Summary};
 use fedgenie_core::math::statistics::Estimate;
 
@@ -142,10 +144,18 @@ pub fn questions(summary: &Summary) -> Vec<Aim> {
     [Some(&main), regret].into_iter().flatten().cloned().collect()
 }
 
-/// The answers of an experiment, those to its first question first; empty if there is nothing to compare.
+/// The answers of an experiment, those to its first question first; empty if there is nothing to compare, and every
+/// target is reached.
 pub fn answers(summary: &Summary) -> Vec<Answer> {
     let questions = questions(summary);
     let (mut all, mut of_levels) = (Vec::new(), Vec::new());
+    // Where no target is reached, that is the first thing to know.
+    let is_until = questions.first().is_some_and(|aim| until::is_until(&aim.key));
+    let (before, after) = match unreached::answers(summary) {
+        unreached if is_until => (Vec::new(), unreached),
+        unreached => (unreached, Vec::new()),
+    };
+    all.extend(before);
     for (place, aim) in questions.iter().enumerate() {
         // Both quantities of each question: the one that is compared, and the one beside it.
         let beside = beside(summary, aim);
@@ -162,6 +172,7 @@ pub fn answers(summary: &Summary) -> Vec<Answer> {
             all.extend(among);
         }
     }
+    all.extend(after);
     all.extend(of_levels);
     all
 }
@@ -219,6 +230,7 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
         value: None,
         horizon: Some(follow_up.horizon).filter(|end| end.is_finite()),
         edge: None,
+        nearest: None,
         equal: Vec::new(),
         others: Vec::new(),
         partial: partial(field),

@@ -120,8 +120,9 @@ impl Aim {
     /// that metric: all runs may spend as much.
     pub fn of(summary: &Summary) -> Option<Self> {
         let mut all = Self::all(summary);
-        // Regrets in different rewards are not comparable between points.
-        all.retain(|aim| !(aim.is_regret() && summary.points.len() > 1 && summary.sweep.moves("regret")));
+        // Regrets in different rewards are not comparable between points; those of policies are, at each of them.
+        let is_of_points = summary.arms.iter().all(|arm| arm.arm == summary.arms[0].arm) && summary.points.len() > 1;
+        all.retain(|aim| !(aim.is_regret() && is_of_points && summary.sweep.moves("regret")));
         let counts = |aim: &Self| -> Vec<usize> {
             let count = |arm: &ArmSummary| match arm.until.get(&aim.key) {
                 Some(until) => until.arrived,

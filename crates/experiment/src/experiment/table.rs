@@ -1,11 +1,11 @@
-//! The table at the end of a run, and the format of shown numbers.
+//! The table at the end of a run.
 
 use super::until::Until;
 use super::{
-    ArmSummary, Asked, CONVERGENCE, Ended, Reached, RunSummary, Summary, in_words, is_loss, warnings, without_results,
+    ArmSummary, Asked, CONVERGENCE, Ended, Reached, RunSummary, Summary, in_words, is_loss, number, show, warnings,
+    without_results,
 };
 use crate::scenario::points;
-use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::{Metric, Place, Statistic};
 use fedgenie_core::text::escaped;
@@ -162,8 +162,8 @@ pub fn table(summary: &Summary) -> String {
     for (label, words) in overridden(summary) {
         text.push_str(&format!("{label}: with {words}\n"));
     }
-    for (label, words) in out_of_budget(summary) {
-        text.push_str(&format!("{label}: the budget ended {words}\n"));
+    for sentence in out_of_budget(summary) {
+        text.push_str(&format!("{sentence}\n"));
     }
     for warning in warnings(summary) {
         text.push_str(&format!("warning: {}\n", escaped(&warning)));
@@ -237,20 +237,32 @@ fn amount(bytes: u64) -> String {
     unit.map_or_else(|| format!("{bytes} B"), |(size, name)| format!("{} {name}", bytes / size))
 }
 
-/// How many runs of each policy the budget ended: `3 of 5 runs`.
-fn out_of_budget(summary: &Summary) -> Vec<(String, String)> {
+/// How many runs of each policy the budget ended, policies with as many together: `the budget ended 3 of 5 runs of a, b`.
+fn out_of_budget(summary: &Summary) -> Vec<String> {
     let mut labels: Vec<&str> = Vec::new();
     for arm in &summary.arms {
         if !labels.contains(&arm.arm.as_str()) {
             labels.push(&arm.arm);
         }
     }
-    let words = |label: &str| {
+    let mut alike: Vec<([usize; 2], Vec<&str>)> = Vec::new();
+    for &label in &labels {
         let runs = || summary.runs.iter().filter(|run| run.arm == label);
-        let ended = runs().filter(|run| run.ended == Some(Ended::Budget)).count();
-        (ended > 0).then(|| (label.to_owned(), format!("{ended} of {} runs", runs().count())))
+        let count = [runs().filter(|run| run.ended == Some(Ended::Budget)).count(), runs().count()];
+        match alike.iter_mut().find(|(known, _)| *known == count) {
+            Some((_, policies)) => policies.push(label),
+            None => alike.push((count, vec![label])),
+        }
+    }
+    let sentence = |([ended, runs], policies): ([usize; 2], Vec<&str>)| {
+        let whose = match policies.len() {
+            1 => policies[0].to_owned(),
+            several if several == labels.len() => "each policy".to_owned(),
+            _ => format!("each of {}", policies.join(", ")),
+        };
+        (ended > 0).then(|| format!("the budget ended {ended} of {runs} runs of {whose}"))
     };
-    labels.into_iter().filter_map(words).collect()
+    alike.into_iter().filter_map(sentence).collect()
 }
 
 /// Whether traffic is limited, or metrics are reported at an amount of it.
@@ -365,65 +377,9 @@ fn show_of(estimate: &Estimate, runs: usize) -> String {
     if estimate.n == runs { show(estimate) } else { format!("{} ({}/{runs})", show(estimate), estimate.n) }
 }
 
-/// Fewest seeds with a shown interval: that of two is twelve times as wide as their distance.
-pub const INTERVAL_SEEDS: usize = 3;
-
-/// Values that differ by less than this share are equal but for rounding.
-pub const ROUNDING: f64 = 1e-12;
-
-/// A mean, with its interval if there are enough seeds and they differ: half of it where the mean is its middle, else
-/// both ends.
-pub fn show(estimate: &Estimate) -> String {
-    let mean = estimate.mean;
-    let Some([low, high]) = estimate.ci95.filter(|_| estimate.n >= INTERVAL_SEEDS) else { return number(mean) };
-    let (half, off) = ((high - low) / 2.0, (high + low) / 2.0 - mean);
-    if half <= ROUNDING * mean.abs() {
-        number(mean)
-    } else if off.abs() <= 1e-6 * half {
-        format!("{} ± {}", number(mean), number(half))
-    } else {
-        format!("{} [{}, {}]", number(mean), number(low), number(high))
-    }
-}
-
-/// As [`show`], rounded to two significant digits of half its interval: `0.252 ± 0.015`.
-pub fn show_rounded(estimate: &Estimate) -> String {
-    /// More digits after the point nobody reads.
-    const MOST_DECIMALS: i32 = 6;
-    let half =
-        estimate.half_width().filter(|half| estimate.n >= INTERVAL_SEEDS && *half > ROUNDING * estimate.mean.abs());
-    let Some(half) = half else { return show(estimate) };
-    let decimals = 1 - float::floor(float::log10(half)) as i32;
-    if decimals > MOST_DECIMALS || !(1e-4..1e7).contains(&half.max(estimate.mean.abs())) {
-        return show(estimate);
-    }
-    let round = |value: f64| format!("{value:.*}", decimals.max(0) as usize);
-    match estimate.ci95 {
-        Some([low, high]) if ((high + low) / 2.0 - estimate.mean).abs() > 1e-6 * half => {
-            format!("{} [{}, {}]", round(estimate.mean), round(low), round(high))
-        }
-        _ => format!("{} ± {}", round(estimate.mean), round(half)),
-    }
-}
-
 fn show_difference(estimate: &Estimate, runs: usize) -> String {
     let sign = if estimate.mean > 0.0 { "+" } else { "" };
     format!("{sign}{}", show_of(estimate, runs))
-}
-
-/// Four significant digits.
-pub fn number(value: f64) -> String {
-    let magnitude = value.abs();
-    if value == 0.0 {
-        "0".to_owned()
-    } else if magnitude.fract() == 0.0 && magnitude < 1e9 {
-        format!("{value}")
-    } else if !(1e-4..1e7).contains(&magnitude) {
-        format!("{value:.3e}")
-    } else {
-        let digits = 3 - float::floor(float::log10(magnitude)) as i32;
-        format!("{value:.*}", digits.clamp(0, 8) as usize)
-    }
 }
 
 #[cfg(test)]
@@ -439,28 +395,6 @@ mod tests {
             (show_difference(&two, 3), show_difference(&three, 3)),
             ("+2 (2/3)".to_owned(), "+2 ± 0.5000".to_owned())
         );
-    }
-
-    #[test]
-    fn means_are_rounded_to_their_interval() {
-        let of = |mean: f64, [low, high]: [f64; 2]| show_rounded(&Estimate { mean, ci95: Some([low, high]), n: 5 });
-        assert_eq!(of(0.251_91, [0.236_5, 0.267_32]), "0.252 ± 0.015");
-        assert_eq!(of(1_980.4, [1_730.2, 2_170.9]), "1980 [1730, 2171]");
-        assert_eq!(of(264.0, [103.7, 424.3]), "264 ± 160");
-        assert_eq!(of(1.7e-5, [-1.33e-4, 1.67e-4]), "0.00002 ± 0.00015");
-        assert_eq!(of(1e-7, [-2e-7, 4e-7]), "1.000e-7 ± 3.000e-7");
-        assert_eq!(of(36.0, [36.0, 36.0]), "36");
-    }
-
-    #[test]
-    fn rounding_is_no_interval() {
-        let same = fedgenie_core::math::statistics::estimate(&[
-            0.892_857_142_857_142_9,
-            0.892_857_142_857_142_8,
-            0.892_857_142_857_142_8,
-        ])
-        .unwrap();
-        assert_eq!(show(&same), "0.8929");
     }
 
     #[test]
@@ -480,11 +414,5 @@ mod tests {
         assert_eq!(until.beyond(), None);
         until.arrived = 0;
         assert_eq!(until.beyond().as_deref(), Some("> 5400"));
-    }
-
-    #[test]
-    fn numbers_are_shown_with_four_digits() {
-        let shown: Vec<_> = [0.0, 200.0, 123.456, 0.012_345_6, 1.5e-7, 123_456.7].into_iter().map(number).collect();
-        assert_eq!(shown, ["0", "200", "123.5", "0.01235", "1.500e-7", "123457"]);
     }
 }

@@ -1,15 +1,17 @@
 //! Warnings about the runs of an experiment: the one list that tables, pages, comparisons and exports show.
 
+mod targets;
 mod unfair;
 
+use super::answers::questions;
 use super::asked::is_scarce;
 use super::controls::{self, INITIAL};
-use super::table::{ROUNDING, number};
-use super::{RunSummary, Summary};
+use super::{ROUNDING, RunSummary, Summary, number};
 use crate::scenario::points;
 use fedgenie_core::metric::{Better, Place};
 use fedgenie_simulator::world::World;
 use std::collections::BTreeMap;
+pub(super) use targets::backward as backward_targets;
 
 /// The warnings at the end of a run, in sentences.
 pub(super) fn of_run(world: &World, run: &RunSummary) -> Vec<String> {
@@ -55,7 +57,7 @@ pub fn warnings(summary: &Summary) -> Vec<String> {
     let mut all = Vec::new();
     let has = |key: &String| summary.arms.iter().any(|arm| arm.values.contains_key(key) || arm.until.contains_key(key));
     if let Some(key) = summary.aim.as_ref().filter(|key| !has(key)) {
-        let first = summary.answers.first().map_or_else(|| "nothing".to_owned(), |answer| answer.by.clone());
+        let first = questions(summary).first().map_or_else(|| "nothing".to_owned(), |aim| aim.key.clone());
         all.push(format!("[report] aim = {key:?} is no number of these runs; they are compared by {first}"));
     }
     let unknown: Vec<&str> = summary.report.columns.iter().filter(|key| !has(key)).map(String::as_str).collect();
@@ -80,6 +82,7 @@ pub fn warnings(summary: &Summary) -> Vec<String> {
         all.extend(said.into_iter().map(|(warning, seeds)| format!("{at}, {}: {warning}", of_seeds(&seeds))));
         all.extend(scarce(&runs).map(|words| format!("{at}: {words}")));
     }
+    all.extend(targets::met_at_first(summary));
     all.extend(controls::unbeaten(summary));
     all.extend(unfair::warnings(summary));
     all

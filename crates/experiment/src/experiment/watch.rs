@@ -114,11 +114,7 @@ impl Reached {
 
     /// The target in words: `test_accuracy >= 0.8`.
     pub fn name(&self) -> String {
-        let TargetConfig { metric, at_least, at_most } = &self.target;
-        match (at_least, at_most) {
-            (Some(least), _) => format!("{metric} >= {least}"),
-            (_, most) => format!("{metric} <= {}", most.unwrap_or_default()),
-        }
+        self.target.name()
     }
 }
 

@@ -214,6 +214,15 @@ impl TargetConfig {
         }
     }
 
+    /// The target in words: `test_loss <= 1.8`.
+    pub fn name(&self) -> String {
+        let Self { metric, at_least, at_most } = self;
+        match (at_least, at_most) {
+            (Some(least), _) => format!("{metric} >= {least}"),
+            (_, most) => format!("{metric} <= {}", most.unwrap_or_default()),
+        }
+    }
+
     /// Name and value.
     pub(super) fn named(&self) -> Option<(&str, f64)> {
         self.at_least.or(self.at_most).map(|value| (&*self.metric, value))

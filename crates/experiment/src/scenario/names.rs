@@ -2,14 +2,22 @@
 
 use fedgenie_core::text;
 
-/// The known name nearest to the written one, if any is near: at most a third of its letters differ.
+/// The known name nearest to the written one, if any is near: at most a third of its letters differ, or it is the only
+/// one that begins with it.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// Fewer letters are the beginning of too many words.
+    const LEAST: usize = 3;
     // A text longer than any name is near to none.
     let written = Some(written).filter(|written| written.len() <= 100)?.to_lowercase();
     // Letters to insert, delete, replace or swap with their neighbour.
     let distance = |name: &str| strsim::osa_distance(&written, name);
-    let best = names.into_iter().min_by_key(|name| distance(name))?;
-    (distance(best) <= 1 + written.len().max(best.len()) / 3).then_some(best)
+    let names: Vec<&str> = names.into_iter().collect();
+    let best = *names.iter().min_by_key(|name| distance(name))?;
+    if distance(best) <= 1 + written.len().max(best.len()) / 3 {
+        return Some(best);
+    }
+    let mut begun = names.into_iter().filter(|name| written.len() >= LEAST && name.starts_with(&written));
+    begun.next().filter(|_| begun.next().is_none())
 }
 
 /// First words of the field and of other simulators: the word, the name here, and the place where that stands.
@@ -87,6 +95,8 @@ mod tests {
         assert!(key("num_rounds", &["rounds", "traffic"]).contains("did you mean \"rounds\"? known"));
         assert!(key("local-epochs", &["epochs", "batch"]).contains("did you mean \"epochs\"?"));
         assert!(key("Clients_Per_Round", &["cohort", "timeout"]).contains("did you mean \"cohort\"?"));
+        assert!(key("sync", &["deadline", "synchronous"]).contains("did you mean \"synchronous\"?"));
+        assert!(!key("syn", &["synchronous", "synthesised"]).contains("did you mean"), "two begin with it");
         assert!(key("cohrt", &["cohort", "timeout"]).contains("did you mean \"cohort\"?"), "others by their letters");
     }
 }

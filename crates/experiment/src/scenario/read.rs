@@ -330,17 +330,24 @@ impl<'de> de::Deserializer<'de> for Reader<'_, 'de> {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        kinds: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ScenarioError> {
         let result = match &self.node.value {
             // A kind's name alone stands for that kind with all settings at their defaults.
-            Value::Text(kind) => visitor.visit_enum(Kind { kind, body: self.child(&NOTHING, kind) }),
+            Value::Text(kind) => {
+                let found = visitor.visit_enum(Kind { kind, body: self.child(&NOTHING, kind) });
+                let is_known = kinds.is_empty() || kinds.contains(&kind.as_str());
+                found.map_err(|error| match is_known {
+                    true => error,
+                    false => ScenarioError::bare(unknown_name("value", kind, kinds), false),
+                })
+            }
             Value::Table(entries) if entries.len() == 1 => {
                 let (kind, node) = &entries[0];
                 visitor.visit_enum(Kind { kind, body: self.child(node, kind) })
             }
-            _ => Err(self.one_kind()),
+            _ => Err(self.one_kind(kinds)),
         };
         result.map_err(|mut error| {
             if error.origin.as_ref() == Some(&NOTHING.origin) {

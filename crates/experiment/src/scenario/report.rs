@@ -2,11 +2,14 @@
 //! that a reader sees first.
 
 use super::Arm;
-use super::names::unknown_name;
+use super::names::{nearest, unknown_name};
 use super::read::ScenarioError;
 use super::tree::Node;
+use fedgenie_core::config::Complaint;
+use fedgenie_core::text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// `[report]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +69,37 @@ impl ReportConfig {
         };
         named.into_iter().try_for_each(check)
     }
+
+    /// Whether the aim and the columns are numbers of runs.
+    ///
+    /// # Errors
+    /// A complaint that proposes the nearest one.
+    pub(super) fn check_numbers(&self, known: &BTreeSet<String>) -> Result<(), Complaint> {
+        let named = self.aim.iter().map(|key| ("report.aim", key));
+        let mut named = named.chain(self.columns.iter().map(|key| ("report.columns", key)));
+        let wrong = named.find(|(_, key)| !known.contains(*key));
+        wrong.map_or(Ok(()), |(path, key)| Err(Complaint::new(path, unknown_number(key, known))))
+    }
+}
+
+/// The sentence for a key that is no number of runs: it proposes the nearest one, and lists those of its kind.
+fn unknown_number(key: &str, known: &BTreeSet<String>) -> String {
+    /// More keys nobody reads.
+    const MOST: usize = 12;
+    let proposal = nearest(key, known.iter().map(String::as_str));
+    let proposal = proposal.map_or_else(String::new, |near| format!("did you mean {near:?}? "));
+    fn kind(key: &str) -> Option<&str> {
+        key.split_once('.').map(|(kind, _)| kind)
+    }
+    let alike: Vec<&str> = known.iter().map(String::as_str).filter(|other| kind(other) == kind(key)).collect();
+    // Of a kind that does not exist, the kinds are listed.
+    let kinds = || -> BTreeSet<String> { known.iter().filter_map(|key| Some(format!("{}.…", kind(key)?))).collect() };
+    let (listed, rest) = match alike.len() {
+        0 => (kinds().into_iter().collect::<Vec<_>>().join(", "), 0),
+        count => (alike[..count.min(MOST)].join(", "), count.saturating_sub(MOST)),
+    };
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    format!("found {}, which is no number of these runs; {proposal}known: {listed}{more}", text::quoted(key))
 }
 
 /// Whether a name is that of a policy.

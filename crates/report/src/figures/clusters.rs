@@ -1,6 +1,6 @@
 //! Which cluster each edge server belongs to, over rounds.
 
-use crate::model::{Chart, Figure, Panel};
+use crate::model::{Axis, Chart, Figure, Panel, Scale};
 use crate::study::{Arm, Study, linear};
 use fedgenie_experiment::experiment::{CurvePoint, RunSummary};
 
@@ -68,7 +68,7 @@ pub(super) fn map(study: &Study<'_>) -> Option<Figure> {
             columns: rounds.iter().map(u32::to_string).collect(),
             y: linear("edge server", None),
             rows: (0..servers).map(|server| server.to_string()).collect(),
-            value: linear("cluster", None),
+            value: Axis { scales: vec![Scale::Names], ..linear("cluster", None) },
             panels,
         },
     })

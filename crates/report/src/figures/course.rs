@@ -169,7 +169,7 @@ fn meant(meter: &str) -> &'static str {
     match meter {
         "mean" => {
             "Reward of the best set minus reward of the selected set, both with each client's mean speed E[τ_min/τ] (never \
-             negative for a set of the cohort's size; regret theorems bound it)"
+             negative for a set as large as the best one; regret theorems bound it)"
         }
         "realised" => {
             "Reward of the genie's set minus reward of the selected set, both with the latencies drawn in this round"

@@ -109,7 +109,7 @@ fn selected(study: &Study<'_>) -> Option<Course> {
         choice: None,
         summary: finals(study, "asked_mean", "a round on average"),
         over: Over::Rounds,
-        y: Axis { range: [Some(0.0), None], ..linear("clients selected a round", None) },
+        y: Axis { range: [Some(0.0), None], begins: true, ..linear("clients selected a round", None) },
         lines: study
             .arms
             .iter()

@@ -103,6 +103,7 @@ const fn scale_name(scale: Scale) -> &'static str {
     match scale {
         Scale::Linear => "linear",
         Scale::Log => "log",
+        Scale::Names => "names",
     }
 }
 

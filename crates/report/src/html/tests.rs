@@ -11,7 +11,7 @@ const POISON: &str = "<script>window.pwned=1</script>\"'&--></script><!--\u{2028
 
 fn axis(label: &str) -> Axis {
     let scales = vec![Scale::Linear, Scale::Log];
-    Axis { label: label.to_owned(), unit: Some(POISON.to_owned()), scales, range: [None, Some(1.0)] }
+    Axis { label: label.to_owned(), unit: Some(POISON.to_owned()), scales, range: [None, Some(1.0)], begins: false }
 }
 
 fn line(series: &str, role: LineKind, steps: usize, slope: f64) -> Line {

@@ -67,7 +67,7 @@ pub(super) fn vertical_axis(
     // A regret starts at zero; a loss is shown where it moves.
     let [beneath, above] = with_margin([low, high], 0.03);
     let bottom = if low >= 0.0 && low < 0.3 * high { 0.0 } else { beneath };
-    let bottom = least.map_or(bottom, |least| bottom.max(least.min(low)));
+    let bottom = least.map_or(bottom, |least| if axis.begins { least.min(low) } else { bottom.max(least.min(low)) });
     Some(Axis::new(bottom, most.map_or(above, |most| above.min(most.max(high))), false))
 }
 
@@ -120,12 +120,15 @@ mod tests {
     }
 
     fn model(scale: Scale, range: [Option<f64>; 2]) -> model::Axis {
-        model::Axis { label: "y".to_owned(), unit: None, scales: vec![scale], range }
+        model::Axis { label: "y".to_owned(), unit: None, scales: vec![scale], range, begins: false }
     }
 
     #[test]
     fn a_band_does_not_move_the_axis_and_a_share_stays_one() {
         let lines = [line(&[(0.0, 0.1), (5.0, 0.99)], &[(0.0, [-2.0, 2.2]), (5.0, [-1.2, 3.2])])];
+        // From 0 on, however far above it the data are.
+        let whole = model::Axis { begins: true, ..model(Scale::Linear, [Some(0.0), None]) };
+        assert_eq!(vertical_axis(&whole, &[line(&[(1.0, 32.0), (2.0, 40.0)], &[])], &[], None).unwrap().low, 0.0);
         let share = model(Scale::Linear, [Some(0.0), Some(1.0)]);
         let axis = vertical_axis(&share, &lines, &[], None).unwrap();
         assert_eq!((axis.low, axis.high, axis.is_logarithmic), (0.0, 1.0, false));

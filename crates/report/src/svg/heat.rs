@@ -7,7 +7,7 @@ use super::pen::{Anchor, BRIGHT, Colour, DIM, EMPTY, FAINT, INK, Letters, PAPER,
 use super::{HEADING, LETTER, Sheet, cut, label_room, letters_in, open_foot, ticks, words};
 use crate::numbers;
 use fedgenie_core::math::float;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Viridis (N. Smith, S. van der Walt, 2015): even steps to every eye, also in grey.
 const SCALE: [Colour; 11] = [
@@ -24,6 +24,24 @@ const SCALE: [Colour; 11] = [
     [253, 231, 37],
 ];
 
+/// Colours of names: of the styles of policies, without those of outlines.
+const NAMES: [Colour; 14] = [
+    [86, 180, 233],
+    [0, 158, 115],
+    [230, 159, 0],
+    [204, 121, 167],
+    [0, 114, 178],
+    [148, 148, 148],
+    [51, 34, 136],
+    [153, 153, 51],
+    [136, 34, 85],
+    [120, 80, 200],
+    [240, 130, 170],
+    [17, 119, 51],
+    [102, 51, 0],
+    [210, 0, 140],
+];
+
 /// Steps of colours: more cannot be told apart.
 const STEPS: u32 = 48;
 
@@ -34,8 +52,13 @@ const CONTOUR: Colour = [213, 94, 0];
 const BETWEEN: f64 = 24.0;
 const AROUND: f64 = 58.0;
 
-/// The range of the colours, as an axis.
-struct Shades(Axis);
+/// What a cell's colour stands for.
+struct Shades {
+    /// The range of the colours, as an axis.
+    axis: Axis,
+    /// The names in use, where numbers are names; empty where they have an order.
+    names: BTreeSet<u32>,
+}
 
 impl Shades {
     fn new(value: &model::Axis, panels: &[Panel]) -> Option<Self> {
@@ -45,16 +68,31 @@ impl Shades {
         let low = value.range[0].filter(|_| !is_logarithmic).map_or(low, |least| least.min(low));
         let high = value.range[1].map_or(high, |most| most.max(high));
         let ends = if is_logarithmic { [low, high].map(float::log10) } else { [low, high] };
-        (low.is_finite() && high.is_finite()).then(|| Self(Axis::new(ends[0], ends[1], is_logarithmic)))
+        let is_named = value.scales.first() == Some(&Scale::Names);
+        let cells = panels.iter().flat_map(|panel| &panel.cells).flatten().flatten();
+        let names = cells.filter(|_| is_named).map(|&cell| cell as u32).collect();
+        (low.is_finite() && high.is_finite()).then(|| Self { axis: Axis::new(ends[0], ends[1], is_logarithmic), names })
+    }
+
+    /// The colour of a step, or of a name.
+    fn colour(&self, step: Option<u32>) -> Colour {
+        match step {
+            Some(name) if !self.names.is_empty() => NAMES[name as usize % NAMES.len()],
+            Some(step) => shade(f64::from(step) / f64::from(STEPS - 1)),
+            None => EMPTY,
+        }
     }
 
     /// From 0 to 1; `None` if a logarithmic scale has no place for the value.
     fn share(&self, value: f64) -> Option<f64> {
-        (!self.0.is_logarithmic || value > 0.0).then(|| self.0.share(self.0.position(value)))
+        (!self.axis.is_logarithmic || value > 0.0).then(|| self.axis.share(self.axis.position(value)))
     }
 
-    /// The step of a value; zero has none on a logarithmic scale, though it is known.
+    /// The step of a value, or its name; zero has none on a logarithmic scale, though it is known.
     fn step(&self, value: f64) -> Option<u32> {
+        if !self.names.is_empty() {
+            return Some(value as u32);
+        }
         self.share(value).map(|share| float::floor(share * f64::from(STEPS - 1) + 0.5) as u32)
     }
 }
@@ -69,8 +107,9 @@ fn shade(share: f64) -> Colour {
     })
 }
 
-fn colour(step: Option<u32>) -> Colour {
-    step.map_or(EMPTY, |step| shade(f64::from(step) / f64::from(STEPS - 1)))
+/// Whether bright letters are read best on a colour: its luminance is below a half.
+fn is_dark([red, green, blue]: Colour) -> bool {
+    0.2126 * f64::from(red) + 0.7152 * f64::from(green) + 0.0722 * f64::from(blue) < 128.0
 }
 
 /// How panels are laid out in a width.
@@ -215,7 +254,7 @@ fn grid(canvas: &mut Canvas, panel: &Panel, shades: &Shades, (plan, has_numbers)
             }
             if has_numbers {
                 let text = numbers::short(value);
-                let kind = step.map_or(0, |step| if step < STEPS / 2 { 1 } else { 2 });
+                let kind = step.map_or(0, |_| if is_dark(shades.colour(step)) { 1 } else { 2 });
                 texts[kind].push((text, (x + width / 2.0, y + height / 2.0)));
             }
         }
@@ -223,7 +262,7 @@ fn grid(canvas: &mut Canvas, panel: &Panel, shades: &Shades, (plan, has_numbers)
     canvas.rectangle([0.0, 0.0, plan.width, plan.height], EMPTY, "");
     canvas.open_cells((0.0, 0.0), [width, height]);
     for (step, runs) in shades_of {
-        canvas.cells(&runs, (0.0, 0.0), [width, height], colour(step));
+        canvas.cells(&runs, (0.0, 0.0), [width, height], shades.colour(step));
     }
     canvas.close();
     if has_gaps {
@@ -268,15 +307,30 @@ fn scale(canvas: &mut Canvas, shades: &Shades, title: &str, (left, top): Point, 
     let length = (width - left - 30.0).min(360.0);
     let title = cut(title, letters_in(width - left - 8.0));
     canvas.text(&title, (left, top - 14.0), Letters::of(13.0, Anchor::Left, INK));
+    if !shades.names.is_empty() {
+        return swatches(canvas, shades, (left, top), width - left);
+    }
     let step = length / f64::from(STEPS);
     for count in 0..STEPS {
         // A little wider, so that no gap is seen.
         let wide = if count + 1 < STEPS { step + 0.5 } else { step };
         let from = left + step * f64::from(count);
-        canvas.line(&[(from, top + 6.0), (from + wide, top + 6.0)], Pen::of(colour(Some(count)), 12.0), "");
+        canvas.line(&[(from, top + 6.0), (from + wide, top + 6.0)], Pen::of(shades.colour(Some(count)), 12.0), "");
     }
-    let axis = shades.0.clone().with_ticks((length / 75.0) as usize);
+    let axis = shades.axis.clone().with_ticks((length / 75.0) as usize);
     ticks(canvas, &axis, top + 12.0, [left, left + length]);
+}
+
+/// The legend of names: a square of its colour for each, as many as have room.
+fn swatches(canvas: &mut Canvas, shades: &Shades, (left, top): Point, room: f64) {
+    const APART: f64 = 40.0;
+    let letters = Letters::of(11.5, Anchor::Left, FAINT);
+    let most = (room / APART) as usize;
+    for (index, &name) in shades.names.iter().take(most).enumerate() {
+        let x = left + APART * index as f64;
+        canvas.rectangle([x, top, 12.0, 12.0], shades.colour(Some(name)), "");
+        canvas.text(&name.to_string(), (x + 16.0, top + 6.0), letters);
+    }
 }
 
 #[cfg(test)]
@@ -299,6 +353,11 @@ mod tests {
         assert_eq!((shades.step(0.0), shades.step(1.0), shades.step(3.0)), (None, Some(0), Some(STEPS - 1)));
         let same = Panel { cells: vec![vec![Some(2.0)]], ..panel.clone() };
         assert_eq!(Shades::new(&axis, &[same]).unwrap().share(2.0), Some(0.5));
+        let names = model::Axis { scales: vec![Scale::Names], ..axis.clone() };
+        let shades = Shades::new(&names, &[Panel { cells: vec![vec![Some(7.0), Some(1.0), None]], ..panel.clone() }]);
+        let shades = shades.unwrap();
+        assert_eq!([7.0, 1.0].map(|name| shades.colour(shades.step(name))), [NAMES[7], NAMES[1]]);
+        assert_eq!(shades.names.into_iter().collect::<Vec<_>>(), [1, 7]);
         let empty = Panel { cells: vec![vec![None]], ..panel };
         assert!(Shades::new(&axis, &[empty]).is_none());
     }

@@ -117,7 +117,7 @@ pub(super) fn draw(
     let (indices, shown): (Vec<usize>, Vec<&Mark>) = marks.iter().enumerate().filter(is_shown).unzip();
     let mut taken = drawn_lines(lines, &frame);
     let mut labels = place_labels(&shown, &frame, &taken);
-    labels.iter_mut().zip(indices).for_each(|(label, index)| label.index = index);
+    labels.iter_mut().for_each(|label| label.index = indices[label.index]);
     taken.extend(shown.iter().map(|mark| mark_line(mark, &frame)));
     taken.extend(labels.iter().map(|label| outline(label.around)));
     let inside = [frame.left, frame.top, frame.right, frame.bottom];
@@ -132,6 +132,9 @@ pub(super) fn draw(
     let dashes = Pen { dashes: &[10.0, 3.0, 2.0, 3.0], ..Pen::of(INK, 1.2) };
     for (mark, label) in shown.iter().zip(&labels) {
         canvas.line(&mark_line(mark, &frame), dashes, &label.more());
+        if let Some(leader) = &label.leader {
+            canvas.line(leader, Pen::of(INK, 1.0), &label.more());
+        }
     }
     canvas.close_frame();
     draw_dots(&mut canvas, sheet, lines, &frame);
@@ -284,6 +287,8 @@ struct Label {
     at: Point,
     anchor: Anchor,
     around: Box,
+    /// From the label to its line, where that is not beside it.
+    leader: Option<[Point; 2]>,
 }
 
 impl Label {
@@ -297,29 +302,47 @@ fn outline([left, top, right, bottom]: Box) -> Vec<Point> {
     vec![(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
 }
 
-/// Each beside its line, at an end and a side where no other line is, if there is one.
+/// Each beside its line, at an end and a side where no other line is, if there is one; else further away, with a leader
+/// to its line.
 fn place_labels(marks: &[&Mark], frame: &Frame, taken: &[Vec<Point>]) -> Vec<Label> {
-    let mut labels: Vec<Label> = Vec::new();
-    for mark in marks {
-        let text = cut(&mark.label, letters_in(frame.right - frame.left - 16.0));
-        let (width, line) = (6.4 * text.chars().count() as f64 + 8.0, mark_line(mark, frame)[0].1);
-        let place = |(is_right, is_above): (bool, bool)| {
-            let y = if is_above { line - 9.0 } else { line + 9.0 };
-            let (x, anchor) =
-                if is_right { (frame.right - 4.0, Anchor::Right) } else { (frame.left + 6.0, Anchor::Left) };
-            let from = if is_right { x - width } else { x - 2.0 };
-            Label { index: 0, text: text.clone(), at: (x, y), anchor, around: [from, y - 8.0, from + width, y + 8.0] }
-        };
-        let is_free = |label: &Label| {
-            let others = labels.iter().map(|other: &Label| outline(other.around));
-            let is_inside = label.around[1] >= frame.top && label.around[3] <= frame.bottom;
-            is_inside && !taken.iter().cloned().chain(others).any(|line| clip::crosses(&line, label.around))
-        };
-        let places = [(true, true), (true, false), (false, true), (false, false)].map(place);
-        let found = places.iter().position(is_free).unwrap_or(0);
-        labels.extend(places.into_iter().nth(found));
+    /// The distance of rows of letters.
+    const ROW: f64 = 16.0;
+    let heights: Vec<f64> = marks.iter().map(|mark| mark_line(mark, frame)[0].1).collect();
+    let place = |mark: usize, row: usize, is_right: bool, is_above: bool| {
+        let text = cut(&marks[mark].label, letters_in(frame.right - frame.left - 16.0));
+        let (width, line) = (6.4 * text.chars().count() as f64 + 8.0, heights[mark]);
+        let away = 9.0 + ROW * row as f64;
+        let y = if is_above { line - away } else { line + away };
+        let (x, anchor) = if is_right { (frame.right - 4.0, Anchor::Right) } else { (frame.left + 6.0, Anchor::Left) };
+        let from = if is_right { x - width } else { x - 2.0 };
+        let beside = if is_right { x + 2.0 } else { x - 3.0 };
+        let leader = (row > 0).then_some([(beside, y), (beside, line)]);
+        Label { index: mark, text, at: (x, y), anchor, around: [from, y - 8.0, from + width, y + 8.0], leader }
+    };
+    let places = |mark: usize, rows: std::ops::Range<usize>| {
+        let sides = [(true, true), (true, false), (false, true), (false, false)];
+        rows.flat_map(move |row| sides.map(|(is_right, is_above)| (mark, row, is_right, is_above)))
+    };
+    let mut found: Vec<Option<Label>> = marks.iter().map(|_| None).collect();
+    // Those with room beside their line come first; then lines of series may be crossed rather than other marks.
+    for (rows, is_strict) in [(0..1, true), (0..4, true), (0..4, false)] {
+        for mark in 0..marks.len() {
+            if found[mark].is_some() {
+                continue;
+            }
+            let of_marks = (0..marks.len()).filter(|&other| other != mark).map(|other| mark_line(marks[other], frame));
+            let of_labels = found.iter().flatten().map(|label| outline(label.around));
+            let lines: Vec<Vec<Point>> =
+                of_marks.chain(of_labels).chain(taken.iter().filter(|_| is_strict).cloned()).collect();
+            let is_free = |label: &Label| {
+                let is_inside = label.around[1] >= frame.top && label.around[3] <= frame.bottom;
+                is_inside && !lines.iter().any(|line| clip::crosses(line, label.around))
+            };
+            let mut all = places(mark, rows.clone()).map(|(mark, row, right, above)| place(mark, row, right, above));
+            found[mark] = all.find(is_free);
+        }
     }
-    labels
+    found.into_iter().enumerate().map(|(mark, label)| label.unwrap_or_else(|| place(mark, 0, true, true))).collect()
 }
 
 #[cfg(test)]
@@ -350,6 +373,26 @@ mod tests {
         assert_eq!(at(&[(0.0, 0.0), (10.0, 0.1)]), (Anchor::Right, true));
         assert_eq!(at(&[(0.0, 0.0), (10.0, 0.55)]), (Anchor::Right, false));
         assert_eq!(at(&[(0.0, 0.0), (9.5, 0.4), (9.5, 0.6)]), (Anchor::Left, true));
+    }
+
+    /// Three marks ten and fourteen pixels apart: no name crosses the line of another mark or another name, and the
+    /// name that has no room beside its line has a leader.
+    #[test]
+    fn names_of_near_marks_cross_no_other_mark() {
+        let frame = frame();
+        let marks = [("target", 0.5), ("without a model: mean", 0.475), ("without a model: bias", 0.44)]
+            .map(|(label, value)| Mark { label: label.to_owned(), value });
+        let marks: Vec<&Mark> = marks.iter().collect();
+        let labels = place_labels(&marks, &frame, &[]);
+        for (at, label) in labels.iter().enumerate() {
+            for (other, mark) in marks.iter().enumerate().filter(|(other, _)| *other != at) {
+                assert!(!clip::crosses(&mark_line(mark, &frame), label.around), "{} at {}", label.text, mark.label);
+                assert!(!clip::crosses(&outline(labels[other].around), label.around), "{} {other}", label.text);
+            }
+        }
+        assert_eq!([0, 1, 2].map(|at| labels[at].leader.is_some()), [false, true, false]);
+        let [_, end] = labels[1].leader.unwrap();
+        assert_eq!(end.1, mark_line(marks[1], &frame)[0].1);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::protocol::Rule;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::law::{ExpectedMinimum, Law};
 use fedgenie_core::oracle::Genie;
-use fedgenie_core::oracle::regret::{AllSets, MOST_SETS, Meter, Meters, subsets};
+use fedgenie_core::oracle::regret::{AllSets, MOST_SETS, Meter, Meters, most_subsets};
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::record::Phase;
 use std::collections::BTreeMap;
@@ -53,9 +53,11 @@ impl Truth {
         if meters.iter().any(|meter| matches!(meter, Meter::Expected | Meter::ExpectedExact)) {
             let expected = expected_minimum(&truth.genie, population, rule, warnings)?;
             if meters.contains(&Meter::ExpectedExact) {
-                if subsets(population.len(), rule.ask()) > MOST_SETS {
-                    let message =
-                        format!("`expected-exact` enumerates at most {MOST_SETS} sets; take it out of the meters");
+                if most_subsets(population.len(), rule.ask()) > MOST_SETS {
+                    let message = format!(
+                        "`expected-exact` enumerates at most {MOST_SETS} sets of each size up to the cohort; take it out \
+                         of the meters"
+                    );
                     return Err(WorldError::scenario("regret.meters", message));
                 }
                 truth.all_sets = Some(Arc::new(AllSets::new(population.len(), rule.ask(), &expected)));

@@ -2,7 +2,7 @@
 
 mod phrases;
 
-use super::super::answer::{Answer, Name, Other, Partial, Question};
+use super::super::answer::{Answer, Name, Nearest, Other, Partial, Question};
 use super::super::compared::{is_same, is_told_apart};
 use super::super::until::is_until;
 use super::super::{INTERVAL_SEEDS, number, show_rounded};
@@ -60,7 +60,7 @@ pub fn sentences(answers: &[Answer], points: &[BTreeMap<String, String>]) -> Tol
             None => first.push(sentence),
         }
     }
-    let seeds = answers.iter().flat_map(|answer| words.seeds(answer));
+    let seeds = words.seeds(answers);
     let mut first: Vec<String> = first.into_iter().chain(rest).collect();
     let rest = first.split_off(FIRST.min(first.len()));
     Told { first, rest: rest.into_iter().chain(seeds).collect() }
@@ -111,15 +111,14 @@ impl Words<'_> {
         let is_it = |answer: &&Answer| answer.point.is_some() && answer.by == first.by && answer.among.is_none();
         let asked: Vec<&Answer> = answers.iter().filter(is_it).collect();
         let ranked: Vec<&Answer> = asked.iter().copied().filter(|answer| answer.best.is_some()).collect();
-        let mut by_best: Vec<(&Name, Vec<&str>)> = Vec::new();
+        let mut by_best: Vec<(Vec<&Name>, Vec<&str>)> = Vec::new();
         for answer in ranked.iter().filter(|_| asked.len() > 1) {
-            let (Some(best), Some(point)) = (&answer.best, answer.point) else { continue };
+            let (best, Some(point)) = (best_ones(answer), answer.point) else { continue };
             match by_best.iter_mut().find(|(known, _)| *known == best) {
                 Some((_, points)) => points.push(&self.names[point]),
                 None => by_best.push((best, vec![&self.names[point]])),
             }
         }
-        let predicate = phrases::best(first);
         let unranked = match asked.len() - ranked.len() {
             0 => String::new(),
             1 => "; 1 point is not ranked".to_owned(),
@@ -128,7 +127,8 @@ impl Words<'_> {
         match &by_best[..] {
             [] => None,
             [(best, points)] => {
-                let open = ranked.iter().filter(|answer| !answer.equal.is_empty()).count();
+                let is_open = |answer: &&&Answer| answer.equal.len() >= best.len();
+                let open = ranked.iter().filter(is_open).count();
                 let is_few = ranked.iter().any(|answer| answer.value.is_some_and(|value| value.n < INTERVAL_SEEDS));
                 let doubt = match open {
                     _ if is_few => {
@@ -142,29 +142,35 @@ impl Words<'_> {
                     count if unranked.is_empty() => format!("all {count} points"),
                     count => format!("{count} points"),
                 };
-                Some(format!("{} {predicate} at {count}{doubt}{unranked}.", self.name(best)))
+                let predicate = phrases::best(first, best.len() > 1);
+                Some(format!("{} {predicate} at {count}{doubt}{unranked}.", self.tied(best)))
             }
             several => {
-                let one = |(best, points): &(&Name, Vec<&str>)| {
+                let one = |(best, points): &(Vec<&Name>, Vec<&str>)| {
                     let rest = points.len().saturating_sub(MOST_NAMED);
                     let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-                    format!("{} at {}{more}", self.name(best), points[..points.len() - rest].join(" / "))
+                    format!("{} at {}{more}", self.tied(best), points[..points.len() - rest].join(" / "))
                 };
                 let list = several.iter().map(one).collect::<Vec<_>>().join("; ");
                 let (verb, doubt) = match is_turned(&ranked) {
                     true => ("depends", ""),
                     false => ("may depend", "; no two policies are told apart in both orders"),
                 };
+                let predicate = phrases::best(first, false);
                 Some(format!("Which policy {predicate} {verb} on the point: {list}{doubt}{unranked}."))
             }
         }
     }
 
     fn of(&self, answer: &Answer) -> String {
+        if let Some(nearest) = &answer.nearest {
+            return self.nearest(nearest);
+        }
         let place = self.place(answer);
         let (Some(best), Some(value)) = (&answer.best, &answer.value) else { return self.unranked(answer) };
-        let mut parts = vec![self.lead(answer, best, value)];
-        match answer.edge {
+        let best_ones = best_ones(answer);
+        let mut parts = vec![self.lead(answer, &best_ones, value)];
+        match answer.edge.filter(|_| best_ones.len() == 1) {
             Some("least") => parts.push(format!("{} is the least tried: try less", self.name(best))),
             Some(_) => parts.push(format!("{} is the most tried: try more", self.name(best))),
             None => {}
@@ -186,11 +192,13 @@ impl Words<'_> {
     }
 
     /// `deadline 10 s is fastest to … by 5400 s: 1980 ± 200 s, 5 seeds`.
-    fn lead(&self, answer: &Answer, best: &Name, value: &Estimate) -> String {
-        let name = match best {
-            Name::Label(label) => label,
-            Name::Point(point) => &self.leads[*point],
+    fn lead(&self, answer: &Answer, best: &[&Name], value: &Estimate) -> String {
+        let lead = |(place, name): (usize, &&Name)| match name {
+            Name::Point(point) if place == 0 => self.leads[*point].clone(),
+            name => self.name(name).to_owned(),
         };
+        let names = self.list(best.iter().enumerate().map(lead));
+        let tie = if best.len() > 1 { ", equal for each seed" } else { "" };
         let among = match &answer.among {
             Some(_) => format!("of those not told apart by {}, ", answer.among_words),
             None => String::new(),
@@ -198,8 +206,21 @@ impl Words<'_> {
         let horizon = answer.horizon.map_or_else(String::new, |end| format!(" by {} {}", number(end), answer.unit));
         let common = if answer.is_common_level { ", which all runs reach" } else { "" };
         let seeds = if value.n == 1 { "1 seed".to_owned() } else { format!("{} seeds", value.n) };
-        let (best, horizon) = (phrases::best(answer), horizon.trim_end());
-        format!("{among}{name} {best}{common}{horizon}: {}, {seeds}", shown(answer, value))
+        let (best, horizon) = (phrases::best(answer, best.len() > 1), horizon.trim_end());
+        format!("{among}{names} {best}{common}{horizon}{tie}: {}, {seeds}", shown(answer, value))
+    }
+
+    /// Several candidates that are the same, or one.
+    fn tied(&self, best: &[&Name]) -> String {
+        self.list(best.iter().map(|name| self.name(name).to_owned()))
+    }
+
+    /// `No run reaches test_auc >= 0.8; oort comes nearest: best test AUC 0.71 ± 0.02, 5 seeds.`
+    fn nearest(&self, nearest: &Nearest) -> String {
+        let Nearest { policy, point, target, by: _, quantity, value } = nearest;
+        let at = if self.names.len() > 1 { format!(" at {}", self.names[*point]) } else { String::new() };
+        let seeds = if value.n == 1 { "1 seed".to_owned() } else { format!("{} seeds", value.n) };
+        format!("No run reaches {target}; {policy}{at} comes nearest: {quantity} {}, {seeds}.", show_rounded(value))
     }
 
     fn unranked(&self, answer: &Answer) -> String {
@@ -227,30 +248,28 @@ impl Words<'_> {
             let seeds = if value.n == 1 { "1 seed is" } else { "2 seeds are" };
             return vec![format!("{seeds} too few to tell it from the others")];
         }
-        let same: Vec<&Other> = answer.others.iter().filter(|other| is_same(&other.found)).collect();
         let open: Vec<&Other> =
-            answer.others.iter().filter(|other| !is_told_apart(&other.found) && !same.contains(other)).collect();
+            answer.others.iter().filter(|other| !is_told_apart(&other.found) && !is_same(&other.found)).collect();
         let apart: Vec<&Other> = answer.others.iter().filter(|other| is_told_apart(&other.found)).collect();
         let mut parts = Vec::new();
-        if !same.is_empty() {
-            let verb = if same.len() == 1 { "is" } else { "are" };
-            parts.push(format!(
-                "{} {verb} the same",
-                self.list(same.iter().map(|other| self.name(&other.name).to_owned()))
-            ));
-        }
         if !open.is_empty() {
             let one = |other: &&Other| format!("{} ({})", self.name(&other.name), phrases::listed(answer, other));
             let verb = if open.len() == 1 { "is" } else { "are" };
             parts.push(format!("{} {verb} not told apart from it", self.list(open.iter().map(one))));
         }
-        let is_alone = apart.len() == answer.others.len();
-        parts.extend(match &apart[..] {
-            [] => None,
-            [next] if is_alone => Some(format!("{} {}", self.name(&next.name), phrases::next(answer, next))),
-            [next, ..] if is_alone => Some(format!("next, {} {}", self.name(&next.name), phrases::next(answer, next))),
-            [_] => Some("1 other is worse".to_owned()),
-            several => Some(format!("{} others are worse", several.len())),
+        // Those that do not always arrive are named with their arrivals.
+        let is_named = |other: &&&Other| answer.partial.iter().any(|partial| partial.name == other.name);
+        let unnamed = apart.iter().filter(|other| !is_named(other)).count();
+        parts.extend(match (&apart[..], unnamed) {
+            ([next], _) if open.is_empty() => {
+                Some(format!("{} {}", self.name(&next.name), phrases::next(answer, next)))
+            }
+            ([next, ..], _) if open.is_empty() => {
+                Some(format!("next, {} {}", self.name(&next.name), phrases::next(answer, next)))
+            }
+            (_, 0) => None,
+            (_, 1) => Some("1 other is worse".to_owned()),
+            (_, several) => Some(format!("{several} others are worse")),
         });
         parts
     }
@@ -286,32 +305,82 @@ impl Words<'_> {
         (!named.is_empty()).then(|| named.join("; "))
     }
 
-    /// How many seeds would tell others from the best; a difference that needs too many is bounded instead.
-    fn seeds(&self, answer: &Answer) -> Vec<String> {
-        let Some(best) = answer.best.as_ref().filter(|_| answer.among.is_none()) else { return Vec::new() };
-        let by = format!("by {}", answer.quantity);
-        let place = self.place(answer);
-        let place = if place.is_empty() { place } else { format!(" {place}") };
-        let needed = |other: &Other| {
-            let (one, seeds) = (self.name(&other.name), other.seeds_needed?);
-            let best = self.name(best);
-            if seeds <= MOST_SEEDS {
-                return Some(format!("To tell {one} from {best}{place}: about {} seeds, {by}.", number(seeds as f64)));
+    /// How many seeds would tell others from the best; a difference that needs too many is bounded instead. Of many
+    /// in one quantity, their number and the largest are told.
+    fn seeds(&self, answers: &[Answer]) -> Vec<String> {
+        let mut by_quantity: Vec<(&Answer, Vec<Open<'_>>)> = Vec::new();
+        for answer in answers.iter().filter(|answer| answer.among.is_none()) {
+            let open = answer.others.iter().filter_map(|other| Open::of(answer, other));
+            match by_quantity.iter_mut().find(|(known, _)| known.by == answer.by) {
+                Some((_, all)) => all.extend(open),
+                None => by_quantity.push((answer, open.collect())),
             }
-            let [low, high] = other.ci95?;
-            let most = number(low.abs().max(high.abs()));
+        }
+        let mut lines = Vec::new();
+        for (answer, all) in by_quantity {
+            let by = format!("by {}", answer.quantity);
             let unit = if answer.unit.is_empty() { String::new() } else { format!(" {}", answer.unit) };
-            Some(format!("Between {one} and {best}{place}: no difference larger than {most}{unit} at 95 %, {by}."))
-        };
-        let all: Vec<String> = answer.others.iter().filter_map(needed).collect();
-        let rest = all.len().saturating_sub(MOST_NAMED);
-        let mut lines: Vec<String> = all.into_iter().take(MOST_NAMED).collect();
-        if rest > 0 {
-            let pairs = if rest == 1 { "1 more is".to_owned() } else { format!("{rest} more are") };
-            lines.push(format!("… {pairs} not told apart from {}{place}, {by}.", self.name(best)));
+            let (needed, bounded): (Vec<Open<'_>>, Vec<Open<'_>>) =
+                all.into_iter().partition(|open| open.seeds <= MOST_SEEDS);
+            let pair = |open: &Open<'_>, word: &str| {
+                let place = self.place(open.answer);
+                let place = if place.is_empty() { place } else { format!(" {place}") };
+                format!("{} {word} {}{place}", self.name(open.name), self.name(open.best))
+            };
+            let shown = |seeds: u64| number(seeds as f64);
+            match needed.iter().max_by_key(|open| open.seeds) {
+                Some(most) if needed.len() > MOST_NAMED => lines.push(format!(
+                    "To tell {} others from the best: up to about {} seeds, as for {}, {by}.",
+                    needed.len(),
+                    shown(most.seeds),
+                    pair(most, "and")
+                )),
+                _ => {
+                    lines.extend(needed.iter().map(|open| {
+                        format!("To tell {}: about {} seeds, {by}.", pair(open, "from"), shown(open.seeds))
+                    }))
+                }
+            }
+            match bounded.iter().max_by(|one, other| one.most.total_cmp(&other.most)) {
+                Some(most) if bounded.len() > MOST_NAMED => lines.push(format!(
+                    "Between {} others and the best: no difference larger than {}{unit} at 95 %, as for {}, {by}.",
+                    bounded.len(),
+                    number(most.most),
+                    pair(most, "and")
+                )),
+                _ => lines.extend(bounded.iter().map(|open| {
+                    let (pair, most) = (pair(open, "and"), number(open.most));
+                    format!("Between {pair}: no difference larger than {most}{unit} at 95 %, {by}.")
+                })),
+            }
         }
         lines
     }
+}
+
+/// A candidate that is not told apart from the best.
+struct Open<'a> {
+    answer: &'a Answer,
+    best: &'a Name,
+    name: &'a Name,
+    /// About so many would tell them apart.
+    seeds: u64,
+    /// The larger end of the interval of their difference.
+    most: f64,
+}
+
+impl<'a> Open<'a> {
+    fn of(answer: &'a Answer, other: &'a Other) -> Option<Self> {
+        let (best, seeds) = (answer.best.as_ref()?, other.seeds_needed?);
+        let [low, high] = other.ci95?;
+        Some(Self { answer, best, name: &other.name, seeds, most: low.abs().max(high.abs()) })
+    }
+}
+
+/// The best, and those that are the same as it for every seed.
+fn best_ones(answer: &Answer) -> Vec<&Name> {
+    let same = answer.others.iter().filter(|other| is_same(&other.found)).map(|other| &other.name);
+    answer.best.iter().chain(same).collect()
 }
 
 /// Whether two policies are told apart in both orders, at different points.

@@ -1,5 +1,7 @@
 //! Answers of experiments whose truth is known.
 
+mod told;
+
 use super::super::{CurvePoint, RunSummary};
 use super::*;
 use crate::scenario::report::ReportConfig;

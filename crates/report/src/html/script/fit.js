@@ -60,7 +60,7 @@ function fitted({ chart, scales, hidden, window }) {
   [low, high] = [Math.max(bottom, Math.min(least, low)), Math.min(highest, Math.max(most, high))];
   if (isLog) return { x, y: axisBetween([Math.log10(low), withMargin([low, high].map(Math.log10), 0.03)[1]], true) };
   const [beneath, above] = withMargin([low, high], 0.03);
-  const start = low >= 0 && low < 0.3 * high ? 0 : beneath;
+  const start = (low >= 0 && low < 0.3 * high) || chart.y.begins ? 0 : beneath;
   return { x, y: axisBetween([Math.max(start, Math.min(least, low)), Math.min(above, Math.max(most, high))], false) };
 }
 

@@ -31,18 +31,19 @@ fn kind(by: &str) -> Kind<'_> {
     }
 }
 
-/// `is fastest to test_loss <= 0.3`: the predicate of the best.
-pub(super) fn best(answer: &Answer) -> String {
+/// `is fastest to test_loss <= 0.3`: the predicate of the best, or of several that tie.
+pub(super) fn best(answer: &Answer, are_several: bool) -> String {
+    let [is, has, needs] = if are_several { ["are", "have", "need"] } else { ["is", "has", "needs"] };
     match (kind(&answer.by), answer.better) {
-        (Kind::Time(Some(target)), _) => format!("is fastest to {target}"),
-        (Kind::Time(None), _) => "is fastest".to_owned(),
-        (Kind::Spent(what @ ("rounds" | "bytes"), target), _) => format!("needs the fewest {what} to {target}"),
-        (Kind::Spent(what, target), _) => format!("needs the least {what} to {target}"),
-        (Kind::Regret, _) => format!("has the least {}", answer.quantity),
-        (Kind::Metric, Better::Higher) => format!("has the highest {}", answer.quantity),
-        (Kind::Metric, Better::Lower) => format!("has the lowest {}", answer.quantity),
-        (Kind::Other, Better::Higher) => format!("has the most {}", answer.quantity),
-        (Kind::Other, Better::Lower) => format!("has the least {}", answer.quantity),
+        (Kind::Time(Some(target)), _) => format!("{is} fastest to {target}"),
+        (Kind::Time(None), _) => format!("{is} fastest"),
+        (Kind::Spent(what @ ("rounds" | "bytes"), target), _) => format!("{needs} the fewest {what} to {target}"),
+        (Kind::Spent(what, target), _) => format!("{needs} the least {what} to {target}"),
+        (Kind::Regret, _) => format!("{has} the least {}", answer.quantity),
+        (Kind::Metric, Better::Higher) => format!("{has} the highest {}", answer.quantity),
+        (Kind::Metric, Better::Lower) => format!("{has} the lowest {}", answer.quantity),
+        (Kind::Other, Better::Higher) => format!("{has} the most {}", answer.quantity),
+        (Kind::Other, Better::Lower) => format!("{has} the least {}", answer.quantity),
     }
 }
 

@@ -125,6 +125,7 @@ impl<'w> Rounds<'w> {
     /// Compares the selection with the genie's, before the history takes it in.
     pub(super) fn measure(&mut self, engine: &Engine<'_>, server: &mut Server<'_>) -> Result<(), RunError> {
         let world = engine.world;
+        let payable = self.payable(engine, self.rule.ask, 0);
         let (Some(truth), Some(meters)) = (&world.truth, &mut self.meters) else { return Ok(()) };
         let genie = &truth.genie;
         let (selection, turn, cut) = (&self.cohort.selection, self.selector.turn, self.rule.cut);
@@ -142,6 +143,7 @@ impl<'w> Rounds<'w> {
             genie,
             history,
             gains: &self.available_gains,
+            payable,
             take: self.rule.take,
             available: engine.candidates(THE_SERVER).list(),
             selected: selection,
