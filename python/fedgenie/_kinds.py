@@ -158,7 +158,7 @@ def kinds(
     folds = None
     if algorithm is not None:
         made, parameters = algorithm if isinstance(algorithm, tuple) else (algorithm, {})
-        folds = made(**parameters) if inspect.isclass(made) else made
+        folds = made(**parameters) if inspect.isclass(made) and hasattr(made, "fold") else made
         if not callable(getattr(folds, "fold", None)):
             message = f"algorithm: {made!r} has no method fold(self, updates); an algorithm needs it"
             raise TypeError(message)

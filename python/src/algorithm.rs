@@ -25,9 +25,9 @@ impl fmt::Debug for PyAlgorithm {
 impl PyAlgorithm {
     /// Of an object with the method `fold`, and `memory` if it remembers anything.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let fold = object.getattr_opt("fold")?.ok_or_else(|| {
-            PyTypeError::new_err(format!("{} has no method fold(self, updates)", object.get_type()))
-        })?;
+        let fold = object
+            .getattr_opt("fold")?
+            .ok_or_else(|| PyTypeError::new_err(format!("{} has no method fold(self, updates)", object.get_type())))?;
         let memory = object.getattr_opt("memory")?.map_or(Ok(0), |memory| memory.extract())?;
         Ok(Self { fold: fold.unbind(), memory })
     }

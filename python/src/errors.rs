@@ -66,8 +66,8 @@ pub fn of(py: Python<'_>, error: &Error, raised: &Raised) -> PyErr {
     let text = message(&error.to_string());
     match error {
         Error::Scenario(scenario) => match raised.any() {
-            Some(cause) => {
-                let error = exception(py, "PolicyError", (text, None::<String>, None::<u32>));
+            Some((name, cause)) => {
+                let error = exception(py, name, (text, None::<String>, None::<u32>));
                 error.set_cause(py, Some(cause));
                 error
             }
@@ -76,7 +76,8 @@ pub fn of(py: Python<'_>, error: &Error, raised: &Raised) -> PyErr {
         Error::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             PyFileNotFoundError::new_err(text)
         }
-        Error::Read { .. } | Error::Write { .. } => PyOSError::new_err(text),
+        Error::Read { .. } => PyOSError::new_err(text),
+        error if error.is_of_output() => PyOSError::new_err(text),
         Error::Changed(_) => exception(py, "ChangedError", (text,)),
         Error::Run { run, .. } | Error::Panicked { run, .. } => of_run(py, run, error),
         Error::Usage(_) | Error::Threads(_) | Error::Cancelled => exception(py, "UsageError", (text,)),

@@ -24,26 +24,20 @@ use pyo3::types::PyDict;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Exceptions of policies, by the label, until the runs that they ended are reported.
+/// Exceptions of classes that could not be made, until that is told.
 #[derive(Clone, Default)]
-pub struct Raised(Arc<Mutex<Vec<(String, PyErr)>>>);
+pub struct Raised(Arc<Mutex<Vec<(&'static str, PyErr)>>>);
 
 impl Raised {
-    pub fn add(&self, label: &str, error: PyErr) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((label.to_owned(), error));
-    }
-
-    /// The first exception of a policy of this label.
-    pub fn take(&self, label: &str) -> Option<PyErr> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = all.iter().position(|(of, _)| of == label)?;
-        Some(all.remove(place).1)
+    /// Adds a cause of an exception of `fedgenie.errors`.
+    pub fn add(&self, name: &'static str, error: PyErr) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name, error));
     }
 
     /// The first exception of all.
-    pub fn any(&self) -> Option<PyErr> {
+    pub fn any(&self) -> Option<(&'static str, PyErr)> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (!all.is_empty()).then(|| all.remove(0).1)
+        (!all.is_empty()).then(|| all.remove(0))
     }
 }
 
@@ -114,7 +108,7 @@ impl PyPolicy {
         Python::attach(|py| {
             build(py).map(|policy| Box::new(policy) as Box<dyn Policy>).map_err(|error| {
                 let message = format!("cannot be made: {error}");
-                raised.add(&class.name, error);
+                raised.add("PolicyError", error);
                 Complaint::new("", message)
             })
         })

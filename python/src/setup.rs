@@ -3,6 +3,7 @@
 use crate::algorithm::PyAlgorithm;
 use crate::policy::{PyPolicy, Raised};
 use crate::task::TaskClass;
+use fedgenie::config::Complaint;
 use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, Overrides};
 use fedgenie::scenario::{Details, Given, Kinds, Reach, ScenarioError, tree};
@@ -87,7 +88,7 @@ fn written(given: &Given<'_>) -> String {
 pub fn kinds(program: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Kinds> {
     let Program { program: name, policies, tasks, algorithm } = program.extract()?;
     let py = program.py();
-    let refused = |error: Error| crate::errors::of(py, &error, raised);
+    let refused = |error: Complaint| crate::errors::of(py, &Error::Usage(error.to_string()), raised);
     let mut kinds = Kinds::of(name);
     for described in policies {
         let (class, details) = described.split()?;

@@ -148,7 +148,7 @@ impl Material for OfSeed {
             Ok(task) => Ok(Arc::new(task)),
             Err(error) => {
                 let message = format!("cannot be made: {error}");
-                self.class.raised.add("task", error);
+                self.class.raised.add("TaskError", error);
                 Err(TaskError::Setting(Complaint::new("", message)))
             }
         }

@@ -89,4 +89,4 @@ def test_an_exception_ends_a_simulation() -> None:
     simulation = fedgenie.Simulation(SMALL, policy="fails", policies={"fails": Fails})
     with pytest.raises(fedgenie.PolicyError) as caught:
         list(simulation)
-    assert isinstance(caught.value.__cause__, KeyError) and simulation.round == 2
+    assert isinstance(caught.value.__cause__, KeyError) and caught.value.round == 3

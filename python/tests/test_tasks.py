@@ -144,6 +144,9 @@ def test_algorithms_of_the_catalogue_fold_updates(algorithm: str) -> None:
                 assert job.correction is not None and job.correction["weight"].shape == (FEATURES,)
             return update
 
+        def client_loss(self, client: int, weights: Any) -> float:
+            return float(np.mean(self.errors(weights, *self.clients[client]) ** 2))
+
         def gradient(self, job: fedgenie.Job) -> Any:
             x, y = self.clients[job.client]
             errors = 2 * self.errors(job.weights, x, y) / len(y)
@@ -225,6 +228,8 @@ def test_losses_of_clients_can_be_probed() -> None:
     probed: list[Any] = []
 
     class Worst(First):
+        needs_losses = True
+
         def probe(self, ask: Any) -> fedgenie.Probe:
             return fedgenie.Probe.losses(ask.available)
 
@@ -278,7 +283,7 @@ def test_an_algorithm_folds_updates() -> None:
         return [run["final"]["test_loss"] for run in runs]
 
     assert losses(algorithm=Average) == pytest.approx(losses(), abs=1e-5)
-    server = {"aggregation.server": {"momentum": {"lr": 1.0, "beta": 0.5}}}
+    server = {"aggregation.server": {"momentum": {"lr": 1.0, "momentum": 0.5}}}
     assert losses(algorithm=(Momentum, {"beta": 0.5})) == pytest.approx(losses(set=server), abs=1e-4)
     assert losses(algorithm=Momentum()) != losses(algorithm=Average)
 

@@ -81,7 +81,8 @@ fn runs(table: &ExportedTable, has_folders: bool) -> BTreeMap<String, Vec<u8>> {
             record(&mut file, &version());
             file
         });
-        let values = scalars.iter().filter_map(|&column| Some((&*table.columns[column].name, number(table, column, row)?)));
+        let values =
+            scalars.iter().filter_map(|&column| Some((&*table.columns[column].name, number(table, column, row)?)));
         record(file, &event(whole(closed), whole(round) as u64, values));
     }
     files
