@@ -64,6 +64,9 @@ pub fn of_run(py: Python<'_>, run: &str, error: &Error) -> PyErr {
 /// The exception for any other error.
 pub fn of(py: Python<'_>, error: &Error, raised: &Raised) -> PyErr {
     let text = message(&error.to_string());
+    if error.is_of_output() {
+        return PyOSError::new_err(text);
+    }
     match error {
         Error::Scenario(scenario) => match raised.any() {
             Some((name, cause)) => {
@@ -76,8 +79,7 @@ pub fn of(py: Python<'_>, error: &Error, raised: &Raised) -> PyErr {
         Error::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             PyFileNotFoundError::new_err(text)
         }
-        Error::Read { .. } => PyOSError::new_err(text),
-        error if error.is_of_output() => PyOSError::new_err(text),
+        Error::Read { .. } | Error::Write { .. } => PyOSError::new_err(text),
         Error::Changed(_) => exception(py, "ChangedError", (text,)),
         Error::Run { run, .. } | Error::Panicked { run, .. } => of_run(py, run, error),
         Error::Usage(_) | Error::Threads(_) | Error::Cancelled => exception(py, "UsageError", (text,)),
