@@ -7,7 +7,7 @@ import json
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fedgenie import _fedgenie
 from fedgenie._frames import Frame
@@ -146,7 +146,9 @@ class Result:
         """A row for each statistic over seeds: a number of a policy at a point, or a difference."""
         return Frame(self._results.frame("comparisons"), "comparisons")
 
-    def to_wandb(self, project: str, mode: str = "offline", **settings: Any) -> list[str]:
+    def to_wandb(
+        self, project: str, mode: Literal["online", "offline", "disabled", "shared"] = "offline", **settings: Any
+    ) -> list[str]:
         """Logs every run to Weights & Biases, a step for each recorded round, with virtual time. Returns their ids."""
         try:
             import wandb  # type: ignore[import-not-found, unused-ignore]

@@ -89,7 +89,10 @@ class _Seeded:
         self.examples = [len(targets) for _, targets in task.clients]
         with _alone(seed):
             self.model = task.make_model()
-        self.start = {name: _array(value) for name, value in self.model.state_dict().items()}
+        state: dict[str, torch.Tensor] = self.model.state_dict()
+        self.start = {name: _array(value) for name, value in state.items() if value.is_floating_point()}
+        # Counters, such as the batches that a normalisation has met: each job begins with those of the first model.
+        self.counters = {name: value.clone() for name, value in state.items() if not value.is_floating_point()}
 
     def parameters(self) -> Weights:
         """Parameters and buffers of the first model."""
@@ -99,8 +102,8 @@ class _Seeded:
         state: dict[str, torch.Tensor] = self.model.state_dict()
         with torch.no_grad():
             for name, value in state.items():
-                value.copy_(torch.from_numpy(weights[name].copy()))
-        return state
+                value.copy_(self.counters[name] if name in self.counters else torch.from_numpy(weights[name].copy()))
+        return {name: value for name, value in state.items() if name not in self.counters}
 
     def train(self, job: Job) -> Update:
         """The job of a client."""
