@@ -1,4 +1,4 @@
-//! The arguments of the command line and the commands behind them.
+//! The command line: arguments to library calls, results to stdout, messages to stderr, outcomes to exit codes.
 
 mod catalogue;
 mod cpu;
@@ -15,13 +15,17 @@ mod validate;
 mod verify;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use fedgenie::error::Error;
+use fedgenie::error::{DEFECT, Error};
 use fedgenie::experiment::Threads;
 use fedgenie::experiment::stored::Notice;
 use fedgenie::limits;
+use fedgenie::scenario::Kinds;
 use fedgenie::text::{escaped_json, escaped_lines, message};
+use std::ffi::OsString;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// A deterministic simulator of federated learning under client selection, with exact regret against a genie.
 ///
@@ -30,7 +34,7 @@ use std::path::PathBuf;
 /// full; 4 a defect of FedGenie; 129, 130 and 143 interrupted (SIGHUP, Ctrl-C, SIGTERM).
 #[derive(Debug, Parser)]
 #[command(name = "fedgenie", version, arg_required_else_help = true)]
-pub struct Arguments {
+struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -118,6 +122,10 @@ struct RunArguments {
     /// Overrides a value of the scenario, or with nothing after = takes it away; may be repeated.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
+    /// Adds a policy or a task written in Python: the class of a module in the current folder or on Python's path; may
+    /// be repeated. For the command of the Python package.
+    #[arg(long, value_name = "NAME=MODULE:CLASS")]
+    with: Vec<String>,
     /// Compares the policies with this one instead of the scenario's reference.
     #[arg(long, value_name = "NAME")]
     reference: Option<String>,
@@ -228,7 +236,7 @@ struct ExportArguments {
     /// Folders written by `run --out`.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// The form of the tables: csv or parquet.
+    /// The form of the tables: csv or parquet; or tensorboard for the numbers of rounds as events, in virtual time.
     #[arg(long, value_name = "FORMAT")]
     to: String,
     /// The folder for the tables runs, rounds, targets, controls, clients and comparisons, and for datapackage.json,
@@ -260,6 +268,9 @@ struct DiffArguments {
 struct VerifyArguments {
     /// A folder written by `run --out`.
     folder: PathBuf,
+    /// A policy or a task written in Python that took part, as for `run`; may be repeated.
+    #[arg(long, value_name = "NAME=MODULE:CLASS")]
+    with: Vec<String>,
     /// Folder that relative data paths start from.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -315,11 +326,11 @@ struct ValidateArguments {
 ///
 /// # Errors
 /// What ended the command.
-pub fn execute(arguments: Arguments) -> Result<u8, Error> {
+fn execute(arguments: Arguments, host: &dyn Host) -> Result<u8, Error> {
     interruption::outlive_limits_of_files();
     match arguments.command {
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Verify(arguments) => verify::verify(&arguments),
+        Command::Run(arguments) => run::run(&arguments, host),
+        Command::Verify(arguments) => verify::verify(&arguments, host),
         Command::Report(arguments) => report::report(&arguments),
         Command::Diff(arguments) => diff::diff(&arguments),
         Command::Export(arguments) => export::run(&arguments),
@@ -355,9 +366,9 @@ fn no_number(option: &str, written: &str, (least, most): (usize, usize)) -> Erro
 }
 
 /// The threads of a command; as many as there are cores by default.
-fn threads_of(written: Option<&str>) -> Result<Threads, Error> {
-    let Some(written) = written else { return Threads::new(0) };
-    Threads::new(written.parse().map_err(|_| no_number("threads", written, (0, limits::THREADS)))?)
+fn threads_of(written: Option<&str>, host: &dyn Host) -> Result<Threads, Error> {
+    let Some(written) = written else { return host.threads(0) };
+    host.threads(written.parse().map_err(|_| no_number("threads", written, (0, limits::THREADS)))?)
 }
 
 /// Prints a notice about a result folder, and its remedy.
@@ -394,12 +405,79 @@ pub fn say(text: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", escaped_lines(text)).as_bytes());
 }
 
+/// The program that the command is a part of.
+pub trait Host {
+    /// Policies and tasks by name and place, such as `module:Class`, of the option `--with`.
+    ///
+    /// # Errors
+    /// If one is not found.
+    fn find(&self, _named: &[(String, String)]) -> Result<Kinds, Error> {
+        let how = "`pip install .` in a clone of FedGenie";
+        Err(Error::Usage(format!("--with is for the command of the Python package, which {how} installs")))
+    }
+
+    /// Threads on which they can be called.
+    ///
+    /// # Errors
+    /// As [`Threads::new`].
+    fn threads(&self, count: usize) -> Result<Threads, Error> {
+        Threads::new(count)
+    }
+}
+
+/// A program of the command alone.
+pub struct Alone;
+
+impl Host for Alone {}
+
+/// The policies and tasks that `--with` names.
+fn kinds_of(with: &[String], host: &dyn Host) -> Result<Kinds, Error> {
+    let split = |named: &String| match named.split_once('=') {
+        Some((name, place)) => Ok((name.trim().to_owned(), place.trim().to_owned())),
+        None => {
+            Err(Error::Usage(format!("found --with {named:?}; expected NAME=MODULE:CLASS, such as mine=policies:Mine")))
+        }
+    };
+    match with {
+        [] => Ok(Kinds::default()),
+        with => host.find(&with.iter().map(split).collect::<Result<Vec<_>, _>>()?),
+    }
+}
+
+/// The exit code of a violated invariant.
+const VIOLATED: u8 = 4;
+
+/// The words of the command line, for messages that repeat it.
+static WORDS: OnceLock<Vec<OsString>> = OnceLock::new();
+
+fn words() -> impl Iterator<Item = OsString> {
+    WORDS.get().into_iter().flatten().cloned()
+}
+
+/// Carries out the command that these words are, the program's name first. Returns the exit code. A process has one
+/// command.
+pub fn main(words: impl Iterator<Item = OsString>, host: &dyn Host) -> u8 {
+    let words = WORDS.get_or_init(|| words.collect());
+    match catch_unwind(AssertUnwindSafe(|| read(words)?.map_or_else(Ok, |arguments| execute(arguments, host)))) {
+        Ok(Ok(code)) => code,
+        Ok(Err(error)) => {
+            say(&format!("fedgenie: error: {}", message(&error.to_string())));
+            error.exit_code()
+        }
+        // The panic's own message is on standard error already.
+        Err(_) => {
+            say(&format!("fedgenie: error: {DEFECT}"));
+            VIOLATED
+        }
+    }
+}
+
 /// Reads the arguments; text printed in the place of a command (help, version, errors) gives the exit code.
 ///
 /// # Errors
 /// If help or version cannot be printed.
-pub fn arguments() -> Result<Result<Arguments, u8>, Error> {
-    let error = match Arguments::try_parse() {
+fn read(words: &[OsString]) -> Result<Result<Arguments, u8>, Error> {
+    let error = match Arguments::try_parse_from(words) {
         Ok(arguments) => return Ok(Ok(arguments)),
         Err(error) => error,
     };

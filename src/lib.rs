@@ -79,6 +79,12 @@
 //! | compute rewards, genies, regret | [`oracle`] |
 //! | train models | [`trainer`], [`model`], [`algorithm`], [`learned`] |
 
+// The command line calls the library by its name.
+extern crate self as fedgenie;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+
 pub use fedgenie_core::{
     catalogue, config, failure, halt, id, kernel, law, limits, math, metric, oracle, record, rng, text, time, units,
 };

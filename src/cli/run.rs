@@ -3,7 +3,7 @@
 use super::cpu;
 use super::interruption::{Interruption, how_to_report, resumption};
 use super::progress::Show;
-use super::{RunArguments, paragraph, print, print_json, say, threads_of, whole_number};
+use super::{Host, RunArguments, kinds_of, paragraph, print, print_json, say, threads_of, whole_number, words};
 use fedgenie::error::Error;
 use fedgenie::experiment::{
     Conclusion, Earlier, Experiment, INTERVAL_SEEDS, Interval, Outcome, Overrides, Progress, ROUNDS_PER_LOOK, RunId,
@@ -27,13 +27,13 @@ use std::sync::Arc;
 /// Most runs that are named.
 const SHOWN: usize = 5;
 
-pub fn run(arguments: &RunArguments) -> Result<u8, Error> {
+pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
     let files = RunFileOptions { events: arguments.events, timeline: timeline_of(arguments)? };
     let checkpoint = arguments.checkpoint.as_deref().map_or(Ok(Interval::default()), str::parse)?;
     let how = how_to_resume(arguments);
     let interruption = Interruption::watch(how.clone()).map_err(|error| Error::Threads(error.to_string()))?;
-    let experiment = Experiment::load(&arguments.scenario, &overrides_of(arguments)?)?;
-    let threads = Arc::new(threads_of(arguments.threads.as_deref())?);
+    let experiment = Experiment::load(&arguments.scenario, &overrides_of(arguments, host)?)?;
+    let threads = Arc::new(threads_of(arguments.threads.as_deref(), host)?);
     let shard = arguments.shard.as_deref().map_or(Ok(Shard::WHOLE), shard_of)?;
     if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.about().trains) {
         cpu::warning(Path::detect()).iter().for_each(|warning| say_warning(warning));
@@ -168,13 +168,13 @@ fn say_left_out(experiment: &Experiment, summary: &Summary, folder: &std::path::
 
 /// Reports in one sentence that a file cannot be written, which runs are kept, and how to go on. Returns the exit code.
 fn full_output(error: &Error, kept: &str) -> u8 {
-    let (why, how) = (message(&error.to_string()), resumption(std::env::args_os()));
+    let (why, how) = (message(&error.to_string()), resumption(words()));
     say(&format!("fedgenie: error: {why}; {kept}, and `{how}` makes the rest"));
     error.exit_code()
 }
 
 /// The arguments' changes to the scenario.
-fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
+fn overrides_of(arguments: &RunArguments, host: &dyn Host) -> Result<Overrides, Error> {
     let mut set = Vec::new();
     for pair in &arguments.set {
         let Some((path, value)) = pair.split_once('=') else {
@@ -188,7 +188,7 @@ fn overrides_of(arguments: &RunArguments) -> Result<Overrides, Error> {
     let seeds = arguments.seeds.as_deref().map(|seeds| whole_number("seeds", seeds, (1, limits::SEEDS))).transpose()?;
     let seeds = seeds.map(|seeds| seeds as u32);
     let (data, allow_paths, reference) = (arguments.data.clone(), arguments.allow_paths, arguments.reference.clone());
-    Ok(Overrides { set, seeds, reference, data, allow_paths, ..Overrides::default() })
+    Ok(Overrides { set, seeds, reference, data, allow_paths, kinds: kinds_of(&arguments.with, host)? })
 }
 
 /// The treatment of an experiment that the folder holds.
@@ -204,7 +204,7 @@ const fn what_becomes(arguments: &RunArguments) -> Earlier {
 /// The way to resume after an interruption.
 fn how_to_resume(arguments: &RunArguments) -> String {
     match arguments.out {
-        Some(_) => format!("fedgenie: to make the others:\n{}", resumption(std::env::args_os())),
+        Some(_) => format!("fedgenie: to make the others:\n{}", resumption(words())),
         None => "fedgenie: no run was kept; --out DIR keeps them".to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! `fedgenie validate`
 
 use super::progress::Show;
-use super::{ValidateArguments, print, print_json, say, threads_of};
+use super::{Alone, ValidateArguments, print, print_json, say, threads_of};
 use fedgenie::error::Error;
 use fedgenie::experiment::ROUNDS_PER_LOOK;
 use fedgenie::experiment::cpu::Cpu;
@@ -26,7 +26,7 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
     let (claims, others): (Vec<Claim>, Vec<Claim>) =
         claims.into_iter().partition(|claim| claim.runs_among(&arguments.names));
     let not_run: Vec<NotRun> = others.iter().map(NotRun::of).collect();
-    let threads = threads_of(arguments.threads.as_deref())?;
+    let threads = threads_of(arguments.threads.as_deref(), &Alone)?;
     // Before the first run: provenance describes the state at the beginning.
     let provenance = Provenance {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,18 +1,17 @@
 //! `fedgenie verify`
 
-use super::{VerifyArguments, print, print_json, threads_of};
+use super::{Host, VerifyArguments, kinds_of, print, print_json, threads_of};
 use fedgenie::error::Error;
 use fedgenie::experiment::build;
 use fedgenie::experiment::verify::{self, Verdict};
-use fedgenie::scenario::Kinds;
 
 /// Most missing runs that are named.
 const SHOWN: usize = 5;
 
-pub fn verify(arguments: &VerifyArguments) -> Result<u8, Error> {
-    let threads = threads_of(arguments.threads.as_deref())?;
-    let data = arguments.data.as_deref();
-    let verdict = verify::verify_within(&arguments.folder, data, (arguments.allow_paths, &Kinds::default()), &threads)?;
+pub fn verify(arguments: &VerifyArguments, host: &dyn Host) -> Result<u8, Error> {
+    let threads = threads_of(arguments.threads.as_deref(), host)?;
+    let (data, kinds) = (arguments.data.as_deref(), kinds_of(&arguments.with, host)?);
+    let verdict = verify::verify_within(&arguments.folder, data, (arguments.allow_paths, &kinds), &threads)?;
     if arguments.json {
         let text = serde_json::to_string_pretty(&verdict).map_err(|error| Error::Usage(error.to_string()))?;
         print_json(&text)?;

@@ -20,6 +20,7 @@ mod clients;
 mod column;
 mod comparisons;
 mod controls;
+mod memory;
 mod names;
 mod package;
 mod parquet;
@@ -32,6 +33,8 @@ mod table;
 mod targets;
 
 use super::source::Results;
+pub use memory::{Cells, ExportedColumn, ExportedTable, Texts};
+
 use column::{Cell, Column, Kind};
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
@@ -49,7 +52,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use swept::{Swept, swept};
-use table::{Description, RUN_KEY, Table};
+use table::{Failed, RUN_KEY, Table};
 
 /// The tables, in their order.
 const TABLES: [&str; 6] = ["runs", "rounds", "targets", "controls", "clients", "comparisons"];
@@ -103,11 +106,34 @@ pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &R
     Ok(Exported { paths, warnings })
 }
 
+/// One of the tables of results in memory: `runs`, `rounds`, `targets`, `controls`, `clients` or `comparisons`; `None` if it is
+/// called otherwise. Rounds and clients are read from the folders.
+///
+/// # Errors
+/// If a round cannot be read.
+pub fn exported(results: &[Results], table: &str) -> Result<Option<ExportedTable>, Error> {
+    let export = Export::new(results);
+    Ok(Some(match table {
+        "runs" => export.run_table().gather(|add| export.each_run(add))?,
+        "rounds" => rounds::table(&export.swept, &export.measured).gather(|add| export.each_round(add))?,
+        "targets" => {
+            targets::table().gather(|add| export.runs().flat_map(targets::rows).try_for_each(|row| add(&row)))?
+        }
+        "controls" => {
+            controls::table().gather(|add| export.runs().flat_map(controls::rows).try_for_each(|row| add(&row)))?
+        }
+        "clients" => clients::table().gather(|add| export.runs().try_for_each(|of| clients::rows(of, add)))?,
+        "comparisons" => comparisons::table(&export.swept, &export.numbers, &export.metrics)
+            .gather(|add| comparisons::rows(results, add))?,
+        _ => return Ok(None),
+    }))
+}
+
 /// Writes all tables, and the dictionary when they are whole.
 fn write_all(export: &Export<'_>, into: &Path, format: ExportFormat) -> Result<(), Error> {
     let tables = [
-        export.write_runs(into, format)?,
-        export.write_rounds(into, format)?,
+        export.run_table().write(into, format, |add| export.each_run(add))?,
+        rounds::table(&export.swept, &export.measured).write(into, format, |add| export.each_round(add))?,
         targets::table()
             .write(into, format, |add| export.runs().flat_map(targets::rows).try_for_each(|row| add(&row)))?,
         controls::table()
@@ -173,23 +199,23 @@ impl<'a> Export<'a> {
         rows::all(self.results)
     }
 
-    fn write_runs(&self, into: &Path, format: ExportFormat) -> Result<Description, Error> {
-        let table = run_table(&self.swept).with_all(&self.numbers, |row, index| {
+    /// The table of runs, with their numbers.
+    fn run_table(&self) -> Table<'_, NumbersRow<'a>> {
+        run_table(&self.swept).with_all(&self.numbers, |row, index| {
             let column = &self.numbers[index];
             let value = column.quantity.as_ref().and_then(|quantity| row.numbers.get(quantity));
             Cell::of_kind(column.kind, value.copied())
-        });
-        table.write(into, format, |add| {
-            let numbers = |run: Option<&RunSummary>| run.map(RunSummary::numbers).unwrap_or_default();
-            self.runs().try_for_each(|of| add(&NumbersRow { of, numbers: numbers(of.run) }))
         })
     }
 
-    fn write_rounds(&self, into: &Path, format: ExportFormat) -> Result<Description, Error> {
-        rounds::table(&self.swept, &self.measured).write(into, format, |add| {
-            let mut recorded = self.runs().filter(|of| of.state.status == Status::Complete);
-            recorded.try_for_each(|of| rounds::read(of, |round| add(&RoundRow { of, round })))
-        })
+    fn each_run(&self, add: &mut dyn FnMut(&NumbersRow<'a>) -> Result<(), Failed>) -> Result<(), Failed> {
+        let numbers = |run: Option<&RunSummary>| run.map(RunSummary::numbers).unwrap_or_default();
+        self.runs().try_for_each(|of| add(&NumbersRow { of, numbers: numbers(of.run) }))
+    }
+
+    fn each_round(&self, add: &mut dyn FnMut(&RoundRow<'a>) -> Result<(), Failed>) -> Result<(), Failed> {
+        let mut recorded = self.runs().filter(|of| of.state.status == Status::Complete);
+        recorded.try_for_each(|of| rounds::read(of, |round| add(&RoundRow { of, round })))
     }
 }
 

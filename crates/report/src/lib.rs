@@ -32,6 +32,7 @@ mod study;
 mod style;
 mod svg;
 mod tables;
+mod tensorboard;
 mod theory;
 mod verdicts;
 mod why;
@@ -39,7 +40,7 @@ mod write;
 
 pub use self::csv::{csv, table_csv};
 pub use diff::{CompleteRuns, Diff, InFolder, ResultDiff, SettingDiff};
-pub use export::{ExportFormat, Exported, export};
+pub use export::{Cells, ExportFormat, Exported, ExportedColumn, ExportedTable, Texts, export, exported};
 pub use headline::{Headline, HeadlineWishes, headline};
 pub use html::html;
 pub use model::{
@@ -50,6 +51,7 @@ pub use source::Results;
 pub use style::{Marker, Outline, Style};
 pub use svg::{Family, Form, Layout, LayoutWishes, draw as svg, draw_as as picture};
 pub use tables::{TableFormat, tables};
+pub use tensorboard::export_tensorboard;
 pub use write::{
     FigureFormat, write_figures, write_figures_as, write_headline, write_page, write_tables, write_with_records,
 };

@@ -35,7 +35,8 @@ fn shape(source: &Source) -> Vec<Violation> {
 
 #[test]
 fn every_file_is_short_and_says_what_it_is() {
-    let sources = sources(&["src", "crates", "tests", "benches", "examples", "fuzz/src", "fuzz/fuzz_targets"]);
+    let sources =
+        sources(&["src", "crates", "python/src", "tests", "benches", "examples", "fuzz/src", "fuzz/fuzz_targets"]);
     assert_none(&sources.iter().flat_map(shape).collect::<Vec<_>>());
 }
 

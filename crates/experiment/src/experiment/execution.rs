@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a program does around the life of a thread: it calls its argument once, which is all that the thread does. A
 /// program that must enter another system before it is called from a thread, such as an interpreter, enters it once.
-pub type Around = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+pub type Around = Arc<dyn Fn(&mut (dyn FnMut() + Send)) + Send + Sync>;
 
 /// The threads of an experiment: how many, how many runs are under way, and whether they are to stop.
 pub struct Threads {
@@ -37,7 +37,7 @@ impl Threads {
     /// # Errors
     /// If they are too many, or cannot be started.
     pub fn new(count: usize) -> Result<Self, Error> {
-        Self::with(count, Arc::new(|work: &mut dyn FnMut()| work()))
+        Self::with(count, Arc::new(|work: &mut (dyn FnMut() + Send)| work()))
     }
 
     /// As [`Self::new`]; each thread lives within a call of `around`.

@@ -2,6 +2,7 @@
 
 use super::ExportFormat;
 use super::column::{Cell, Column};
+use super::memory::ExportedTable;
 use super::parquet::Parquet;
 use super::sheet::{Csv, Sheet};
 use fedgenie_experiment::error::Error;
@@ -64,6 +65,20 @@ impl<'a, T> Table<'a, T> {
             let of = of.clone();
             table.with(column.clone(), move |row| of(row, index))
         })
+    }
+
+    /// Adds all rows to columns in memory.
+    pub fn gather(
+        self,
+        rows: impl FnOnce(&mut dyn FnMut(&T) -> Result<(), Failed>) -> Result<(), Failed>,
+    ) -> Result<ExportedTable, Error> {
+        let mut table = ExportedTable::new(self.name, self.meaning, self.columns.iter().map(|(column, _)| column));
+        let gathered = rows(&mut |of| Ok(table.push(self.row(of)?)));
+        match gathered {
+            Ok(()) => Ok(table),
+            Err(Failed::Other(error)) => Err(error),
+            Err(Failed::Write(source)) => Err(Error::Write { path: self.name.into(), source }),
+        }
     }
 
     /// The names of its columns.

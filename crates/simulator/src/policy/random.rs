@@ -191,7 +191,7 @@ fn draw_each(
 }
 
 /// Up to `count` candidates, every set equally likely.
-pub(super) fn draw_uniform(
+pub fn draw_uniform(
     candidates: &Candidates<'_>,
     count: usize,
     deck: &mut Deck,
@@ -220,7 +220,7 @@ pub(super) fn draw_uniform(
 /// Numbers from 0 in random order, one at a time: a Fisher–Yates shuffle that goes only as far as it is drawn, and is
 /// undone before the next.
 #[derive(Default)]
-pub(super) struct Deck {
+pub struct Deck {
     cards: Vec<u32>,
     /// The index with which each drawn number was swapped.
     swaps: Vec<u32>,

@@ -1,0 +1,102 @@
+"""Whether policies and a task keep their promise: equal bits on any threads, in any order, in any process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedgenie import _run
+from fedgenie._kinds import KindClass
+from fedgenie._notices import warn
+from fedgenie._scenario import Scenario
+from fedgenie.errors import CheckError, VerifyError
+
+__all__ = ["check"]
+
+Kinds = dict[str, Any]
+
+
+def _replay(folder: str, kinds: Kinds, threads: int) -> dict[str, Any] | None:
+    """The verdict of a replay that differs."""
+    try:
+        _run.verify(folder, threads=threads, **kinds)
+    except VerifyError as error:
+        return error.verdict
+    return None
+
+
+def _in_process(folder: str, pickled: bytes, answer: Any) -> None:
+    try:
+        answer.send(("told", _replay(folder, pickle.loads(pickled), 1)))
+    except BaseException as error:
+        answer.send(("raised", f"{type(error).__name__}: {error}"))
+        raise SystemExit(1) from error
+
+
+def _elsewhere(folder: str, kinds: Kinds) -> dict[str, Any] | None:
+    """The verdict of a replay in a process with other hashes."""
+    try:
+        pickled = pickle.dumps(kinds)
+        pickle.loads(pickled)
+    except Exception as error:
+        warn(f"nothing was replayed in another process, because the classes cannot be sent there: {error}")
+        return None
+    before = os.environ.get("PYTHONHASHSEED")
+    os.environ["PYTHONHASHSEED"] = "4711" if before != "4711" else "17"
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_in_process, args=(folder, pickled, there))
+    try:
+        process.start()
+        there.close()
+        kind, found = here.recv()
+    except EOFError:
+        kind, found = "raised", "it ended without an answer"
+    finally:
+        if before is None:
+            del os.environ["PYTHONHASHSEED"]
+        else:
+            os.environ["PYTHONHASHSEED"] = before
+        process.join()
+    if kind == "raised":
+        warn(f"nothing was replayed in another process: {found}; a class of a notebook is not found there")
+        return None
+    verdict: dict[str, Any] | None = found
+    return verdict
+
+
+def check(
+    scenario: Scenario,
+    *,
+    policies: Mapping[str, KindClass] | None = None,
+    task: KindClass | None = None,
+    set: Mapping[str, Any] | None = None,
+    seeds: int | None = None,
+    data: str | os.PathLike[str] | None = None,
+) -> None:
+    """Runs a scenario and replays it: again, on two threads, with the runs in reverse, in a process with other hashes.
+
+    Raises `CheckError` with the first round that differs: something in a policy or a task depends on a clock, a global
+    variable, the order of a set, or random numbers of its own.
+    """
+    kinds: Kinds = {"policies": policies, "task": task, "data": data}
+    with tempfile.TemporaryDirectory() as folder:
+        out = str(Path(folder) / "run")
+        _run.run(scenario, set=set, seeds=seeds, out=out, threads=1, progress=None, **kinds)
+        tries: list[tuple[str, Callable[[], dict[str, Any] | None]]] = [
+            ("when it was run again", lambda: _replay(out, kinds, 1)),
+            ("on two threads", lambda: _replay(out, kinds, 2)),
+            ("in a process with another PYTHONHASHSEED", lambda: _elsewhere(out, kinds)),
+        ]
+        for how, replay in tries:
+            found = (replay() or {}).get("difference")
+            if found:
+                run, round = found.get("run"), found.get("round")
+                where = f"run {run}, round {round}" if round else f"run {run}"
+                message = f"{where} differs {how}: {found['what']}"
+                raise CheckError(message, run, round)
