@@ -161,7 +161,7 @@ fn what_is_stopped_keeps_its_complete_runs() {
 fn threads_live_within_the_programs_own() {
     let (begun, ended) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
     let (begins, ends) = (begun.clone(), ended.clone());
-    let around = move |work: &mut dyn FnMut()| {
+    let around = move |work: &mut (dyn FnMut() + Send)| {
         *begins.lock().unwrap() += 1;
         work();
         *ends.lock().unwrap() += 1;
