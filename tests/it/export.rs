@@ -78,6 +78,49 @@ fn tables_have_the_numbers_of_the_files() {
     assert!(!summary["compared"].as_array().unwrap().is_empty());
 }
 
+/// Every event is a row; numbers, clients and outcomes are those of its line.
+#[test]
+fn events_are_a_table_where_they_were_recorded() {
+    let scenario = changed(PLAIN, "[protocol.synchronous]", LEARNED)
+        .replace("[population]", "[population]\ndropout = { probability = 0.3 }");
+    let place = Workplace::with(&scenario);
+    place.run_into("plain", &[]);
+    assert_eq!(place.fedgenie(&["export", "plain", "--to", "csv", "-o", "none"]).code, 0);
+    assert!(!place.path("none/events.csv").exists());
+    place.run_into("out", &["--events"]);
+    let answer = place.fedgenie(&["export", "out", "--to", "csv", "-o", "tables"]);
+    assert!(answer.code == 0 && answer.stdout.contains("tables/events.csv"), "{answer:?}");
+    let rows = table(&place.text("tables/events.csv"));
+    let lines = place.events("out/runs/random-s1");
+    assert_eq!(rows.len(), lines.len());
+    let mut dropped = 0;
+    for (row, line) in rows.iter().zip(&lines) {
+        assert_eq!(row["event"], line["event"].as_str().unwrap());
+        assert_eq!(row["round"].parse().ok(), line["round"].as_u64());
+        assert_eq!(row["client"].parse().ok(), line["client"].as_u64());
+        let time = line["time_ns"].as_u64().map(|time| time as f64 / 1e9);
+        assert_eq!(row["time_s"].parse().ok(), time);
+        let ids = line["selected"].as_array().into_iter().flatten();
+        assert_eq!(row["clients"], ids.map(ToString::to_string).collect::<Vec<_>>().join(" "));
+        if let Some(of) = line["outcome"].get("dropped") {
+            dropped += 1;
+            assert_eq!(row["outcome"], "dropped");
+            assert_eq!(
+                (row["phase"].as_str(), row["reason"].as_str()),
+                (of["phase"].as_str().unwrap(), of["reason"].as_str().unwrap())
+            );
+        } else {
+            assert_eq!(row["outcome"], line["outcome"].as_str().unwrap_or_default());
+        }
+    }
+    assert!(dropped > 0);
+    let package = place.json("tables/datapackage.json");
+    assert_eq!(package["resources"][6]["schema"]["primaryKey"][4], "number");
+    place.write("out/runs/random-s1/events.jsonl.gz", "x");
+    let refused = place.fedgenie(&["export", "out", "--to", "csv", "-o", "again"]);
+    assert!(refused.code == 2 && refused.stderr.contains("events.jsonl.gz"), "{refused:?}");
+}
+
 #[test]
 fn nothing_is_replaced_and_bad_input_is_named() {
     let place = place();
@@ -90,7 +133,7 @@ fn nothing_is_replaced_and_bad_input_is_named() {
     refused(&["export", "out", "--to", "csv", "-o", "tables"], "tables/rounds.csv is there already");
     assert_eq!(place.text("tables/rounds.csv"), "mine");
     assert!(!place.path("tables/runs.csv").exists());
-    refused(&["export", "out", "--to", "xlsx"], "found --to xlsx; expected csv or parquet");
+    refused(&["export", "out", "--to", "xlsx"], "found --to xlsx; expected csv, parquet or tensorboard");
     place.write("tables/runs.parquet", "mine");
     refused(&["export", "out", "--to", "parquet", "-o", "tables"], "tables/runs.parquet is there already");
     refused(&["export", "out", "--to", "csv", "-o", SCENARIO], "is a file; give -o a folder for the tables");

@@ -105,7 +105,7 @@ fn wrong_availability_is_refused_where_it_stands() {
             "did you mean \"format\"?",
         ),
         ("{ on-of = {} }", "population.availability.on-of", "did you mean \"on-off\"?"),
-        ("\"allways\"", "population.availability.allways", "did you mean \"always\"?"),
+        ("\"allways\"", "population.availability", "did you mean \"always\"?"),
         ("{ on-off = { on = { constant = \"1 h\" } } }", "population.availability.on-off", "\"off\" is missing"),
         (
             "{ on-off = { on = { pareto = { shape = 1, minimum = \"1 s\" } }, off = { constant = \"1 s\" } } }",

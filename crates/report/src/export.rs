@@ -8,6 +8,7 @@
 //! | `controls` | a metric of a control of a run |
 //! | `clients` | a client of a run |
 //! | `comparisons` | a statistic over seeds: a number of a policy at a point, or a difference |
+//! | `events` | an event of a run, where events were recorded |
 //!
 //! `datapackage.json` is the dictionary: type, unit and meaning of each column, and the keys that join tables. Each
 //! column is defined once ([`column::Column`]), with its cell beside it ([`table::Table::with`]): CSV, Parquet and the
@@ -20,6 +21,7 @@ mod clients;
 mod column;
 mod comparisons;
 mod controls;
+mod events;
 mod memory;
 mod names;
 mod package;
@@ -54,8 +56,8 @@ use std::path::{Path, PathBuf};
 use swept::{Swept, swept};
 use table::{Failed, RUN_KEY, Table};
 
-/// The tables, in their order.
-const TABLES: [&str; 6] = ["runs", "rounds", "targets", "controls", "clients", "comparisons"];
+/// The tables, in their order; the last where events were recorded.
+const TABLES: [&str; 7] = ["runs", "rounds", "targets", "controls", "clients", "comparisons", "events"];
 
 /// File formats of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +92,9 @@ pub struct Exported {
 /// As [`Reader::read`]; if a round cannot be read, a file is there already, or cannot be written.
 pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &Reader<'_>) -> Result<Exported, Error> {
     let results = Results::load_all(folders, &reader.using_rounds())?;
-    let names = TABLES.iter().map(|table| format!("{table}.{}", format.ending())).chain([PACKAGE_FILE.to_owned()]);
+    let is_made = |table: &&&str| **table != "events" || rows::all(&results).any(events::are_there);
+    let tables = TABLES.iter().filter(is_made).map(|table| format!("{table}.{}", format.ending()));
+    let names = tables.chain([PACKAGE_FILE.to_owned()]);
     let paths: Vec<PathBuf> = names.map(|name| into.join(name)).collect();
     if let Some(there) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
         let message = format!("{} is there already; give -o another folder, or delete it", there.display());
@@ -106,8 +110,9 @@ pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &R
     Ok(Exported { paths, warnings })
 }
 
-/// One of the tables of results in memory: `runs`, `rounds`, `targets`, `controls`, `clients` or `comparisons`; `None` if it is
-/// called otherwise. Rounds and clients are read from the folders.
+/// One of the tables of results in memory: `runs`, `rounds`, `targets`, `controls`, `clients`, `comparisons` or
+/// `events`, which has no rows where events were not recorded; `None` if it is called otherwise. Rounds, clients and
+/// events are read from the folders.
 ///
 /// # Errors
 /// If a round cannot be read.
@@ -125,13 +130,14 @@ pub fn exported(results: &[Results], table: &str) -> Result<Option<ExportedTable
         "clients" => clients::table().gather(|add| export.runs().try_for_each(|of| clients::rows(of, add)))?,
         "comparisons" => comparisons::table(&export.swept, &export.numbers, &export.metrics)
             .gather(|add| comparisons::rows(results, add))?,
+        "events" => events::table().gather(|add| export.runs().try_for_each(|of| events::rows(of, add)))?,
         _ => return Ok(None),
     }))
 }
 
 /// Writes all tables, and the dictionary when they are whole.
 fn write_all(export: &Export<'_>, into: &Path, format: ExportFormat) -> Result<(), Error> {
-    let tables = [
+    let mut tables = vec![
         export.run_table().write(into, format, |add| export.each_run(add))?,
         rounds::table(&export.swept, &export.measured).write(into, format, |add| export.each_round(add))?,
         targets::table()
@@ -142,6 +148,9 @@ fn write_all(export: &Export<'_>, into: &Path, format: ExportFormat) -> Result<(
         comparisons::table(&export.swept, &export.numbers, &export.metrics)
             .write(into, format, |add| comparisons::rows(export.results, add))?,
     ];
+    if export.runs().any(events::are_there) {
+        tables.push(events::table().write(into, format, |add| export.runs().try_for_each(|of| events::rows(of, add)))?);
+    }
     let path = into.join(PACKAGE_FILE);
     let text = format!("{:#}\n", package(export.results, &tables, format));
     fs::write(&path, text::escaped_json(&text).as_bytes()).map_err(|source| Error::Write { path, source })
@@ -259,6 +268,7 @@ fn fixed() -> [Vec<String>; TABLES.len()] {
         controls::table().names(),
         clients::table().names(),
         comparisons::table(&[], &[], &Metrics::default()).names(),
+        events::table().names(),
     ]
 }
 

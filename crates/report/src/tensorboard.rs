@@ -1,8 +1,8 @@
 //! Rounds as files of events for `TensorBoard`, a folder for each run.
 //!
 //! # Definition
-//! Each number of a recorded round is a scalar under its column's name in the table `rounds`. The step is the round, and
-//! wall time is the virtual time of its closing, in seconds. What was not measured has no event.
+//! Each number of a recorded round is a scalar under its column's name in the table `rounds`. The step is the round,
+//! and wall time is the virtual time of its closing, in seconds. What was not measured has no event.
 //!
 //! A file is a sequence of records: length (8 bytes, little endian), masked checksum of the length, data, masked
 //! checksum of the data. The checksum is CRC-32C; masked is `rotate_right(crc, 15) + 0xa282ead8`. Data are messages

@@ -31,6 +31,7 @@ pub mod mab_frs;
 mod means;
 pub mod oort;
 pub mod power_of_choice;
+mod probe;
 pub mod proxyrl;
 pub mod random;
 pub mod rbcs_f;
@@ -50,6 +51,7 @@ pub use feedback::{
     Wants,
 };
 pub(crate) use means::SampleMeans;
+pub use probe::Probe;
 pub use selection::Selection;
 pub use view::{DeclaredDevice, SelectionRequest, ServerView};
 
@@ -67,38 +69,11 @@ use fedgenie_core::oracle::hindsight::HindsightPlan;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
-use fedgenie_core::time::Span;
 use fedgenie_core::units::{Amount, Seconds};
 use fedgenie_learning::model::weights::Tensor;
 use fedgenie_learning::task::ProbeKind;
 use serde_json::Value;
 use std::sync::Arc;
-
-/// Information that a policy needs about candidates before it selects. The run charges its virtual time and traffic.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Probe {
-    /// Nothing.
-    None,
-    /// Each available client answers a request of negligible size; all answers take this long.
-    Context(Span),
-    /// Each of these clients downloads the model and evaluates it on its own data: [`ServerView::probed`].
-    Losses(Vec<ClientId>),
-    /// Each of these clients answers one of the task's questions: [`ServerView::answers`].
-    Answers {
-        /// The clients asked.
-        clients: Vec<ClientId>,
-        /// The question's name, of [`BuildContext::probes`] and of [`Policy::probe_kinds`].
-        kind: &'static str,
-    },
-    /// Each of these clients does a whole job, whose result is discarded: [`ServerView::trained`]. A selected one then
-    /// trains once more, to the same update.
-    Training {
-        /// The clients that train.
-        clients: Vec<ClientId>,
-        /// The part of the job that travels up; with the loss alone, the server knows nothing of the update.
-        answers: Answers,
-    },
-}
 
 /// A client-selection policy.
 ///

@@ -117,5 +117,5 @@ fn what_it_does_not_go_with_is_refused() {
     assert!(error.contains("there are several models"), "{error}");
     let with = "[aggregation]\nserver = { adam = { lr = 0.1 } }\n";
     let error = experiment(PROTOCOLS[0].1, with, Settings::default()).set_algorithm(rule()).unwrap_err().to_string();
-    assert!(error.contains("[aggregation] server"), "{error}");
+    assert!(error.contains("aggregation.server: found a server"), "{error}");
 }

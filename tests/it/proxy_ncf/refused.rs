@@ -20,9 +20,9 @@ fn settings_out_of_range_are_named_with_line_and_key() {
         ("hidden = 5", "hidden = 0", "model.proxy-ncf.hidden", "found 0; expected from 1 to 4096"),
         ("hidden = 5", "hidden = 4_097", "model.proxy-ncf.hidden", "found 4097; expected from 1 to 4096"),
         ("dimensions = 3", "dimensions = 0", "model.proxy-ncf.dimensions", "found 0; expected from 1 to 4096"),
-        ("\"pairwise\"", "\"both\"", "model.proxy-ncf.proxy.both", "known: pairwise, positive"),
+        ("\"pairwise\"", "\"both\"", "model.proxy-ncf.proxy", "known: pairwise, positive"),
         ("window = 7", "window = 0", "staleness_window", "found 0; expected a number of rounds of at least 1"),
-        ("\"interacted\"", "\"positives\"", "updated_items.positives", "known: touched, interacted"),
+        ("\"interacted\"", "\"positives\"", "updated_items", "known: touched, interacted"),
     ] {
         let text = changed(&text, from, to);
         let (place, _) = place(&PAPER);

@@ -64,8 +64,8 @@ impl Outside {
         policies.chain(self.tasks.iter().map(|(name, code)| ("task", name, code)))
     }
 
-    /// The first policy or task that `kinds` lacks, in words, and the options by which a command finds all of them; none
-    /// if it does not.
+    /// The first policy or task that `kinds` lacks, in words, and the options by which a command finds all of them;
+    /// none if it does not.
     pub(super) fn lacking(&self, kinds: &Kinds) -> Option<(String, String)> {
         let has = |what: &str, name: &str| match what {
             "policy" => kinds.policies().any(|(known, _)| known == name),

@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         Self { allows_changed, ..self }
     }
 
-    /// A reader for uses of `rounds.jsonl` as well.
+    /// A reader for uses of `rounds.jsonl` as well, and of events where they were recorded.
     #[must_use]
     pub const fn using_rounds(self) -> Self {
         Self { uses_rounds: true, ..self }

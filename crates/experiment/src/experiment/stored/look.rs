@@ -1,7 +1,7 @@
 //! The state of one run in a folder.
 
 use super::super::artefacts::{
-    FAILURE_FILE, Failure, MANIFEST_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, hash, listed,
+    EVENTS_FILE, FAILURE_FILE, Failure, MANIFEST_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, hash, listed,
 };
 use super::super::run_file::{FileDigest, RunFile};
 use super::super::{RunSummary, below};
@@ -124,7 +124,11 @@ impl<'a> Listed<'a> {
         }
         state.status = Status::Complete;
         for (name, path) in names {
-            let how = self.how_changed(&path, written.get(name), self.uses_rounds && name == ROUNDS_FILE)?;
+            let how = self.how_changed(
+                &path,
+                written.get(name),
+                self.uses_rounds && [ROUNDS_FILE, EVENTS_FILE].contains(&name),
+            )?;
             state.changed.extend(how.map(|how| Changed::new(&path, how)));
         }
         Ok(())

@@ -1,0 +1,33 @@
+//! Probes: questions to candidates before a selection.
+
+use super::answers::Answers;
+use fedgenie_core::id::ClientId;
+use fedgenie_core::time::Span;
+
+/// Information that a policy needs about candidates before it selects. The run charges its virtual time and traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Probe {
+    /// Nothing.
+    None,
+    /// Each available client answers a request of negligible size; all answers take this long.
+    Context(Span),
+    /// Each of these clients downloads the model and evaluates it on its own data:
+    /// [`ServerView::probed`](super::ServerView::probed).
+    Losses(Vec<ClientId>),
+    /// Each of these clients answers one of the task's questions: [`ServerView::answers`](super::ServerView::answers).
+    Answers {
+        /// The clients asked.
+        clients: Vec<ClientId>,
+        /// The question's name, of [`BuildContext::probes`](super::BuildContext::probes) and of
+        /// [`Policy::probe_kinds`](super::Policy::probe_kinds).
+        kind: &'static str,
+    },
+    /// Each of these clients does a whole job, whose result is discarded:
+    /// [`ServerView::trained`](super::ServerView::trained). A selected one then trains once more, to the same update.
+    Training {
+        /// The clients that train.
+        clients: Vec<ClientId>,
+        /// The part of the job that travels up; with the loss alone, the server knows nothing of the update.
+        answers: Answers,
+    },
+}
