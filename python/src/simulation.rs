@@ -68,7 +68,6 @@ fn begin(experiment: &Experiment, which: &Which) -> Result<(OwnedRun, String, En
         explain: false,
         updates: false,
         parallel: false,
-        ..RunSettings::default()
     };
     let end = settings.evaluate.end.clone();
     let run = match arm {

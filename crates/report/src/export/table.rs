@@ -73,7 +73,7 @@ impl<'a, T> Table<'a, T> {
         rows: impl FnOnce(&mut dyn FnMut(&T) -> Result<(), Failed>) -> Result<(), Failed>,
     ) -> Result<ExportedTable, Error> {
         let mut table = ExportedTable::new(self.name, self.meaning, self.columns.iter().map(|(column, _)| column));
-        let gathered = rows(&mut |of| Ok(table.push(self.row(of)?)));
+        let gathered = rows(&mut |of| self.row(of).map(|row| table.push(row)));
         match gathered {
             Ok(()) => Ok(table),
             Err(Failed::Other(error)) => Err(error),
