@@ -5,7 +5,7 @@
 
 use fedgenie::config::Complaint;
 use fedgenie::error::Error;
-use fedgenie::experiment::verify::verify_within;
+use fedgenie::experiment::verify::{ReplayOptions, verify_within};
 use fedgenie::experiment::{Experiment, Overrides, RunOptions, Threads, table};
 use fedgenie::failure::Failure;
 use fedgenie::policy::{BuildContext, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
@@ -74,7 +74,7 @@ fn main() -> Result<(), Error> {
     if let [word, folder] = &words[..]
         && word == "verify"
     {
-        let verdict = verify_within(Path::new(folder), None, (false, &kinds), &threads)?;
+        let verdict = verify_within(Path::new(folder), &ReplayOptions { kinds, ..ReplayOptions::default() }, &threads)?;
         println!("{} runs replayed, difference: {:?}", verdict.runs, verdict.difference);
         return Ok(());
     }

@@ -21,10 +21,10 @@ __all__ = ["check"]
 Kinds = dict[str, Any]
 
 
-def _replay(folder: str, kinds: Kinds, threads: int) -> dict[str, Any] | None:
+def _replay(folder: str, kinds: Kinds, threads: int, backwards: bool = False) -> dict[str, Any] | None:
     """The verdict of a replay that differs."""
     try:
-        _run.verify(folder, threads=threads, **kinds)
+        _run.verify(folder, threads=threads, backwards=backwards, **kinds)
     except VerifyError as error:
         return error.verdict
     return None
@@ -75,21 +75,30 @@ def check(
     *,
     policies: Mapping[str, KindClass] | None = None,
     task: KindClass | None = None,
+    algorithm: KindClass | None = None,
     set: Mapping[str, Any] | None = None,
     seeds: int | None = None,
     data: str | os.PathLike[str] | None = None,
+    allow_paths: bool = False,
 ) -> None:
-    """Runs a scenario and replays it: again, on two threads, with the runs in reverse, in a process with other hashes.
+    """Runs a scenario and replays it: again, with the runs in reverse, on two threads, in a process with other hashes.
 
     Raises `CheckError` with the first round that differs: something in a policy or a task depends on a clock, a global
     variable, the order of a set, or random numbers of its own.
     """
-    kinds: Kinds = {"policies": policies, "task": task, "data": data}
+    kinds: Kinds = {
+        "policies": policies,
+        "task": task,
+        "algorithm": algorithm,
+        "data": data,
+        "allow_paths": allow_paths,
+    }
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder) / "run")
         _run.run(scenario, set=set, seeds=seeds, out=out, threads=1, progress=None, **kinds)
         tries: list[tuple[str, Callable[[], dict[str, Any] | None]]] = [
             ("when it was run again", lambda: _replay(out, kinds, 1)),
+            ("with the runs in reverse", lambda: _replay(out, kinds, 1, backwards=True)),
             ("on two threads", lambda: _replay(out, kinds, 2)),
             ("in a process with another PYTHONHASHSEED", lambda: _elsewhere(out, kinds)),
         ]

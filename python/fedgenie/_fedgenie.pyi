@@ -1,6 +1,6 @@
 """The compiled part."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -415,6 +415,10 @@ class Job:
         """Passes over the client's examples; None where steps are counted."""
 
     @property
+    def work(self) -> int | None:
+        """The epochs that the policy asked for; None if it left that to the task."""
+
+    @property
     def batch(self) -> int:
         """Examples in a mini-batch."""
 
@@ -422,13 +426,40 @@ class Job:
     def lr(self) -> float:
         """The learning rate of the round."""
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the run was interrupted: training may return any update at once, which is not used."""
+
 @final
 class Update:
-    """The result of a job."""
+    """The result of a job.
+
+    `payload_bytes` is what it moved: that which the task's `payload_bytes` says, which the simulation had to know before.
+    """
 
     def __new__(
-        cls, weights: dict[str, NDArray[np.float32]], loss: float | None = None, *, steps: int = 1
+        cls,
+        weights: Mapping[str, NDArray[np.float32]],
+        loss: float | None = None,
+        payload_bytes: int | None = None,
+        *,
+        steps: int = 1,
     ) -> Update: ...
+    @property
+    def weights(self) -> Mapping[str, NDArray[np.float32]]:
+        """The parameters after training."""
+
+    @property
+    def loss(self) -> float | None:
+        """The mean loss of the first epoch."""
+
+    @property
+    def payload_bytes(self) -> int | None:
+        """Bytes that it moved, if it says so."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of the optimizer."""
 
 @final
 class Updates:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fedgenie import _fedgenie
 from fedgenie._frames import Frame
+from fedgenie.errors import UsageError
 
 if TYPE_CHECKING:
     from fedgenie.errors import RunError
@@ -145,6 +146,15 @@ class Result:
     def comparisons(self) -> Frame:
         """A row for each statistic over seeds: a number of a policy at a point, or a difference."""
         return Frame(self._results.frame("comparisons"), "comparisons")
+
+    @cached_property
+    def events(self) -> Frame:
+        """A row for each event of a run. Events are recorded by `events=True`."""
+        frame = Frame(self._results.frame("events"), "events")
+        if len(frame) == 0:
+            message = "no events were recorded: run with events=True"
+            raise UsageError(message)
+        return frame
 
     def to_wandb(
         self, project: str, mode: Literal["online", "offline", "disabled", "shared"] = "offline", **settings: Any

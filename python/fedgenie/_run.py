@@ -46,8 +46,8 @@ def run(
     if resume and overwrite:
         message = "resume keeps the runs of the folder, and overwrite deletes them; give one of the two"
         raise ValueError(message)
-    if out is None and (resume or overwrite or events or models):
-        message = "resume, overwrite, events and models are about a folder; give it by out="
+    if out is None and (resume or overwrite or models):
+        message = "resume, overwrite and models are about a folder; give it by out="
         raise ValueError(message)
     setup = _scenario.described(
         scenario,
@@ -95,10 +95,11 @@ def verify(
     data: str | os.PathLike[str] | None = None,
     allow_paths: bool = False,
     threads: int = 0,
+    backwards: bool = False,
 ) -> dict[str, Any]:
     """Replays a folder, and compares every round. Returns what `fedgenie verify --json` prints.
 
-    Raises `VerifyError` if something differs or is missing.
+    With `backwards` the last run is replayed first, which finds what runs share. Raises `VerifyError` if something differs or is missing.
     """
     is_good, told = _fedgenie.verify(
         {
@@ -106,6 +107,7 @@ def verify(
             "data": None if data is None else Path(data),
             "allow_paths": allow_paths,
             "threads": threads,
+            "backwards": backwards,
             **kinds(policies, task, algorithm),
         }
     )

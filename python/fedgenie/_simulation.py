@@ -122,6 +122,7 @@ class Simulation:
         set: Mapping[str, Any] | None = None,
         policies: Mapping[str, KindClass] | None = None,
         task: KindClass | None = None,
+        algorithm: KindClass | None = None,
         data: str | os.PathLike[str] | None = None,
         allow_paths: bool = False,
     ) -> None:
@@ -134,6 +135,7 @@ class Simulation:
             allow_paths=allow_paths,
             policies=policies,
             task=task,
+            algorithm=algorithm,
         )
         self._playing = _fedgenie.play(setup, {"policy": policy, "seed": seed, "point": point})
         self._question: Question | None = None

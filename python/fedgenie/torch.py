@@ -5,11 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedgenie._fedgenie import Job, Update
+from fedgenie._fedgenie import Update
+from fedgenie._pool import Pool
+
+if TYPE_CHECKING:
+    from fedgenie._pool import JobLike
 
 try:
     import torch  # type: ignore[import-not-found, unused-ignore]
@@ -40,6 +45,10 @@ def _alone(seed: int) -> Iterator[None]:
             torch.set_num_threads(threads)
 
 
+def _sgd(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=0.1)
+
+
 class Task:
     """Clients train a model of PyTorch: give it as `task=` to `fedgenie.run`.
 
@@ -48,6 +57,13 @@ class Task:
     each job. Buffers, such as the means of batch normalisation, are averaged like parameters. Any algorithm of
     FedGenie folds the updates: its corrections of gradients, and the pull towards the model that was sent, are added
     to the gradients.
+
+    PyTorch has one stream of random numbers for a process, so that jobs of one process train one after another.
+    `processes` of at least 2 trains the jobs of a round in so many processes, with the same bits; then `make_model`,
+    `loss` and `optimizer` are functions of a module that can be imported.
+
+    Epochs, batches and the optimizer are those given here, not those of `[training]`; a policy's `Choice.work` takes the
+    place of `epochs`.
     """
 
     def __init__(
@@ -60,20 +76,29 @@ class Task:
         epochs: int = 1,
         batch: int = 32,
         metrics: Mapping[str, str] | None = None,
+        processes: int = 1,
     ) -> None:
+        if processes < 1:
+            message = f"found processes={processes}; expected at least 1"
+            raise ValueError(message)
         self.make_model = make_model
         self.clients = clients
         self.test = test
         self.loss = loss
-        self.optimizer = optimizer or (lambda parameters: torch.optim.SGD(parameters, lr=0.1))
+        self.optimizer = optimizer or _sgd
         self.epochs = epochs
         self.batch = batch
+        self.processes = processes
         has_classes = not test[1].is_floating_point()
         self.metrics = dict(metrics or {"test_loss": "min", **({"test_accuracy": "max"} if has_classes else {})})
         """Metrics and their better direction; the first is the main one."""
 
     def __call__(self, seed: int, clients: int) -> _Seeded:
         """The task of a seed."""
+        return self.alone(seed, clients) if self.processes == 1 else _Spread(self, seed, clients)
+
+    def alone(self, seed: int, clients: int) -> _Seeded:
+        """The task of a seed, trained in this process."""
         return _Seeded(self, seed, clients)
 
 
@@ -105,12 +130,12 @@ class _Seeded:
                 value.copy_(self.counters[name] if name in self.counters else torch.from_numpy(weights[name].copy()))
         return {name: value for name, value in state.items() if name not in self.counters}
 
-    def train(self, job: Job) -> Update:
+    def train(self, job: JobLike) -> Update:
         """The job of a client."""
         with _alone(job.seed):
             return self._train(job)
 
-    def _train(self, job: Job) -> Update:
+    def _train(self, job: JobLike) -> Update:
         task = self.task
         inputs, targets = task.clients[job.client]
         state = self._load(job.weights)
@@ -122,9 +147,11 @@ class _Seeded:
         ]
         optimizer = task.optimizer(self.model.parameters())
         steps, told = 0, 0.0
-        for epoch in range(task.epochs):
+        for epoch in range(job.work or task.epochs):
             order = torch.randperm(len(targets))
             for part in order.split(task.batch):
+                if job.is_cancelled:
+                    break
                 optimizer.zero_grad()
                 loss = task.loss(self.model(inputs[part]), targets[part])
                 loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
@@ -143,7 +170,7 @@ class _Seeded:
         mean = told / max(len(targets), 1)
         return Update({name: _array(value) for name, value in state.items()}, loss=mean, steps=steps)
 
-    def gradient(self, job: Job) -> Weights:
+    def gradient(self, job: JobLike) -> Weights:
         """The mean gradient of a client's loss at the model that it was sent."""
         with _alone(job.seed):
             inputs, targets = self.task.clients[job.client]
@@ -177,6 +204,18 @@ class _Seeded:
             if "test_accuracy" in self.metrics:
                 measured["test_accuracy"] = float((outputs.argmax(dim=1) == targets).double().mean())
         return measured
+
+
+class _Spread(_Seeded):
+    """The task of a seed whose jobs are trained in processes."""
+
+    def __init__(self, task: Task, seed: int, clients: int) -> None:
+        super().__init__(task, seed, clients)
+        self.pool = Pool.of(task, task.processes, seed, clients)
+
+    def train_many(self, jobs: Sequence[JobLike]) -> list[Update]:
+        """The jobs of a round."""
+        return self.pool.train(jobs)
 
 
 def _array(value: torch.Tensor) -> NDArray[np.float32]:

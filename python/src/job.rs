@@ -1,6 +1,7 @@
 //! The job of a client and its result, as Python meets them.
 
 use crate::weights::{self, Parameter};
+use fedgenie::halt::Halt;
 use fedgenie::rng::Purpose;
 use fedgenie::task::{Context, Job};
 use fedgenie::trainer::Length;
@@ -8,24 +9,46 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// A client's job.
-#[pyclass(module = "fedgenie", frozen, name = "Job", get_all)]
+#[pyclass(module = "fedgenie", frozen, name = "Job")]
 pub struct TaskJob {
+    #[pyo3(get)]
     client: u32,
+    #[pyo3(get)]
     round: u32,
     /// For random numbers of the job: from the scenario's seed, client and round alone.
+    #[pyo3(get)]
     seed: u64,
     /// The model that was sent, by name.
+    #[pyo3(get)]
     weights: Py<PyDict>,
     /// Numbers that an algorithm adds to every gradient, by name.
+    #[pyo3(get)]
     correction: Option<Py<PyDict>>,
     /// The weight of the pull towards the model that was sent.
+    #[pyo3(get)]
     proximal: f32,
     /// Passes over the client's examples; None where steps are counted.
+    #[pyo3(get)]
     epochs: Option<u32>,
+    /// Epochs that the policy asked for.
+    #[pyo3(get)]
+    work: Option<u32>,
     /// Examples in a mini-batch.
+    #[pyo3(get)]
     batch: usize,
     /// The learning rate of the round.
+    #[pyo3(get)]
     lr: f32,
+    halt: Halt,
+}
+
+#[pymethods]
+impl TaskJob {
+    /// Whether the run was interrupted.
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.halt.is_asked()
+    }
 }
 
 impl TaskJob {
@@ -48,25 +71,29 @@ impl TaskJob {
             correction,
             proximal: settings.proximal,
             epochs: epochs.or(of_settings),
+            work: epochs,
             batch: settings.batch,
             lr: settings.rate(round),
+            halt: context.halt.clone(),
         })
     }
 }
 
 /// A client's result.
-#[pyclass(module = "fedgenie", frozen, name = "Update")]
+#[pyclass(module = "fedgenie", frozen, name = "Update", get_all)]
 pub struct TaskUpdate {
     pub weights: Py<PyAny>,
     pub loss: Option<f64>,
+    /// Bytes that it moved, if it says so.
+    pub payload_bytes: Option<u64>,
     pub steps: u64,
 }
 
 #[pymethods]
 impl TaskUpdate {
     #[new]
-    #[pyo3(signature = (weights, loss = None, *, steps = 1))]
-    const fn new(weights: Py<PyAny>, loss: Option<f64>, steps: u64) -> Self {
-        Self { weights, loss, steps }
+    #[pyo3(signature = (weights, loss = None, payload_bytes = None, *, steps = 1))]
+    const fn new(weights: Py<PyAny>, loss: Option<f64>, payload_bytes: Option<u64>, steps: u64) -> Self {
+        Self { weights, loss, payload_bytes, steps }
     }
 }

@@ -8,13 +8,14 @@ use fedgenie::config::Complaint;
 use fedgenie::failure::Failure;
 use fedgenie::halt::Effort;
 use fedgenie::id::ClientId;
-use fedgenie::layout::{Layout, Update};
+use fedgenie::layout::{Layout, Parcel, Update};
+use fedgenie::limits::PAYLOAD_BYTES;
 use fedgenie::metric::{Measure, Measures};
 use fedgenie::model::weights::TensorLayout;
 use fedgenie::rng::Streams;
 use fedgenie::task::{
-    About, Ask, Context, DataCache, Description, Job, Losses, Material, ModelState, On, Outline, Task, TaskError,
-    TaskSettings, Together, Worker,
+    About, Ask, Context, DataCache, Description, Job, JobKey, Losses, Material, ModelState, On, Outline,
+    PartialTransfer, Task, TaskError, TaskSettings, Together, Worker,
 };
 use fedgenie::trainer::LocalTraining;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -163,6 +164,8 @@ pub struct PyTask {
     gradient: Option<Py<PyAny>>,
     evaluate: Py<PyAny>,
     layout: Layout,
+    /// Bytes of an update on its way up, where the task says them.
+    payload_bytes: Option<u64>,
     parameters: Vec<Parameter>,
     initial: Vec<f32>,
     description: Description,
@@ -213,9 +216,21 @@ impl PyTask {
             let message = format!("{} has no method train(self, job); a task needs it", object.get_type());
             return Err(PyTypeError::new_err(message));
         }
+        let payload_bytes = match object.getattr_opt("payload_bytes")?.filter(|bytes| !bytes.is_none()) {
+            None => None,
+            Some(bytes) => {
+                let known = bytes.extract::<u64>().ok().filter(|&known| known <= PAYLOAD_BYTES);
+                Some(known.ok_or_else(|| {
+                    PyTypeError::new_err(format!(
+                        "payload_bytes: found {bytes}; expected a whole number of bytes up to {PAYLOAD_BYTES}"
+                    ))
+                })?)
+            }
+        };
         Ok(Self {
             train,
             train_many,
+            payload_bytes,
             client_loss: method("client_loss")?,
             gradient: method("gradient")?,
             evaluate: object.getattr("evaluate")?.unbind(),
@@ -232,13 +247,26 @@ impl PyTask {
         let found = found.cast::<TaskUpdate>().map_err(|_| {
             PyTypeError::new_err(format!("found a {}; expected fedgenie.Update(weights, …)", found.get_type()))
         })?;
-        let TaskUpdate { weights, loss, steps } = found.get();
+        let TaskUpdate { weights, loss, payload_bytes, steps } = found.get();
+        let travelled = self.packed().unwrap_or(self.layout.whole()).bytes();
+        if let Some(bytes) = payload_bytes.filter(|&bytes| bytes != travelled) {
+            let message = format!(
+                "payload_bytes: found {bytes}, and the upload of {travelled} bytes was simulated before the job was \
+                 trained; write payload_bytes = {bytes} into the task"
+            );
+            return Err(PyValueError::new_err(message));
+        }
         update.clear();
         weights::read(weights.bind(found.py()), &self.parameters, "the update", &mut update.parameters)?;
         update.first_loss = loss.unwrap_or(0.0);
         update.steps = *steps;
         update.diverged = !update.is_finite();
         Ok(())
+    }
+
+    /// An update as the task packs it.
+    fn packed(&self) -> Option<Parcel> {
+        self.payload_bytes.map(|bytes| Parcel { packed: Some(bytes), ..self.layout.whole() })
     }
 
     fn measured(&self, ask: &mut Ask<'_>) -> Result<(), Failure> {
@@ -289,6 +317,10 @@ impl Task for PyTask {
         self.train_many.as_ref().map(|_| self as &dyn Together)
     }
 
+    fn partial(&self) -> Option<&dyn PartialTransfer> {
+        self.payload_bytes.map(|_| self as &dyn PartialTransfer)
+    }
+
     fn losses(&self) -> Option<&dyn Losses> {
         self.client_loss.as_ref().map(|_| self as &dyn Losses)
     }
@@ -306,6 +338,16 @@ impl Task for PyTask {
 
     fn tensors(&self) -> Vec<TensorLayout> {
         TensorLayout::in_turn(self.parameters.iter().map(|one| (one.name.clone(), one.shape.clone())))
+    }
+}
+
+impl PartialTransfer for PyTask {
+    fn transfer(&self, _: JobKey, _: &Context<'_>) -> [Parcel; 2] {
+        [self.layout.whole(), self.packed().unwrap_or(self.layout.whole())]
+    }
+
+    fn parcel(&self, _: &Update, _: &Context<'_>) -> Parcel {
+        self.packed().unwrap_or(self.layout.whole())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::policy::Raised;
 use crate::running::threads;
 use crate::setup::kinds;
 use crate::waiting::in_background;
-use fedgenie::experiment::verify::verify_within;
+use fedgenie::experiment::verify::{ReplayOptions, verify_within};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -19,6 +19,8 @@ struct Arguments {
     data: Option<PathBuf>,
     allow_paths: bool,
     threads: usize,
+    /// Whether the last run is replayed first.
+    backwards: bool,
 }
 
 /// Replays a folder with the policies and tasks of a program. Returns whether all is well, and the verdict as JSON.
@@ -26,12 +28,13 @@ struct Arguments {
 pub fn verify(py: Python<'_>, program: &Bound<'_, PyAny>) -> PyResult<(bool, String)> {
     let raised = Raised::default();
     let kinds = kinds(program, &raised)?;
-    let Arguments { folder, data, allow_paths, threads: count } = program.extract()?;
+    let Arguments { folder, data, allow_paths, threads: count, backwards } = program.extract()?;
+    let options = ReplayOptions { data, allow_paths, kinds, backwards };
     let refused = |error| errors::of(py, &error, &raised);
     let threads = Arc::new(threads(count).map_err(refused)?);
     let work = {
         let threads = threads.clone();
-        move || verify_within(&folder, data.as_deref(), (allow_paths, &kinds), &threads)
+        move || verify_within(&folder, &options, &threads)
     };
     let verdict = in_background(py, &threads, work, |_| Ok(()))?.map_err(refused)?;
     let told = serde_json::to_string(&verdict).map_err(|error| PyValueError::new_err(error.to_string()))?;

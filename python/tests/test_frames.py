@@ -17,11 +17,11 @@ def test_frames_have_the_columns_and_types_of_the_export(tmp_path: Path) -> None
     polars = pytest.importorskip("polars")
     from test_run import command
 
-    result = fedgenie.run(LEARNS, policies={"first": First}, out=tmp_path / "out")
+    result = fedgenie.run(LEARNS, policies={"first": First}, out=tmp_path / "out", events=True)
     command("export", "out", "--to", "parquet", cwd=tmp_path)
     package = json.loads((tmp_path / "export" / "datapackage.json").read_text())
     words = {resource["name"]: resource["schema"]["fields"] for resource in package["resources"]}
-    for name in ("runs", "rounds", "targets", "controls", "clients", "comparisons"):
+    for name in ("runs", "rounds", "targets", "controls", "clients", "comparisons", "events"):
         frame, written = getattr(result, name), polars.read_parquet(tmp_path / "export" / f"{name}.parquet")
         assert frame.to_polars().equals(written), name
         assert frame.to_polars().schema == written.schema, name
@@ -29,6 +29,17 @@ def test_frames_have_the_columns_and_types_of_the_export(tmp_path: Path) -> None
         assert [field["name"] for field in words[name]] == frame.columns == list(frame)
         for field in words[name]:
             assert frame.described(field["name"])["meaning"] == field["description"]
+
+
+def test_events_are_a_frame_where_they_were_recorded() -> None:
+    result = fedgenie.run(SMALL, seeds=1, events=True)
+    events = result.events
+    assert list(events["number"]) == list(range(1, len(events) + 1))
+    assert np.count_nonzero(events["event"] == "closed") == 30
+    assert np.count_nonzero(events["outcome"] == "arrived") == 120
+    assert events["clients"][0].count(" ") == 3
+    with pytest.raises(fedgenie.UsageError, match="events=True"):
+        _ = fedgenie.run(SMALL, seeds=1).events
 
 
 def test_what_was_not_measured_is_null() -> None:
@@ -56,9 +67,10 @@ def test_every_way_has_the_same_values() -> None:
 
 def test_frames_from_memory_and_of_a_folder_are_the_same(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
-    memory, kept = fedgenie.run(SMALL), fedgenie.run(SMALL, out=tmp_path / "small")
+    memory = fedgenie.run(SMALL, events=True)
+    kept = fedgenie.run(SMALL, events=True, out=tmp_path / "small")
     loaded = fedgenie.load(tmp_path / "small")
-    for name in ("runs", "rounds", "targets", "controls", "clients", "comparisons"):
+    for name in ("runs", "rounds", "targets", "controls", "clients", "comparisons", "events"):
         first, *others = (getattr(result, name).to_polars() for result in (memory, kept, loaded))
         assert all(first.equals(other) for other in others), name
     assert polars

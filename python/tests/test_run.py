@@ -285,6 +285,21 @@ def test_check_finds_what_depends_on_more_than_the_stream() -> None:
     with pytest.raises(fedgenie.CheckError, match="differs when it was run again") as caught:
         fedgenie.check(SMALL, policies={"counts": Counts}, seeds=1)
     assert caught.value.run == "counts-s1" and caught.value.round == 1
+
+    class Shares(First):
+        """Remembers the last run that it was in, in a variable of the class."""
+
+        last = 0
+
+        def __init__(self, context: Any) -> None:
+            self.before = Shares.last
+            Shares.last = context.seed
+
+        def select(self, ask: Any) -> Any:
+            return ask.available[self.before % 5 :][: ask.cohort]
+
+    with pytest.raises(fedgenie.CheckError, match="differs"):
+        fedgenie.check(SMALL, policies={"shares": Shares}, seeds=3)
     with pytest.raises(fedgenie.CheckError, match="PYTHONHASHSEED"):
         fedgenie.check(SMALL, policies={"hashes": Hashes}, seeds=1)
 

@@ -220,6 +220,34 @@ def test_jobs_of_a_round_may_be_trained_together() -> None:
         fedgenie.run(SCENARIO, task=Few, seeds=1)
 
 
+def test_a_task_says_what_its_updates_weigh() -> None:
+    class Packed(Regression):
+        payload_bytes = 7
+
+        def train(self, job: fedgenie.Job) -> fedgenie.Update:
+            update = super().train(job)
+            return fedgenie.Update(update.weights, update.loss, 7)
+
+    plain, packed = (fedgenie.run(SCENARIO, task=task, seeds=1) for task in (Regression, Packed))
+    up = [result.summary["runs"][0]["traffic"]["up_bytes"] for result in (plain, packed)]
+    down = [result.summary["runs"][0]["traffic"]["down_bytes"] for result in (plain, packed)]
+    assert up == [20 * 3 * 4 * (FEATURES + 1), 20 * 3 * 7] and down[0] == down[1] == up[0]
+    models = [result.summary["runs"][0]["digest"]["model"] for result in (plain, packed)]
+    assert models[0] == models[1]
+
+    class Claims(Packed):
+        payload_bytes = 8
+
+    with pytest.raises(fedgenie.TaskError, match="found 7, and the upload of 8 bytes was simulated before"):
+        fedgenie.run(SCENARIO, task=Claims, seeds=1)
+
+    class Wrong(Packed):
+        payload_bytes = -1
+
+    with pytest.raises(fedgenie.TaskError, match="expected a whole number of bytes"):
+        fedgenie.run(SCENARIO, task=Wrong, seeds=1)
+
+
 def test_losses_of_clients_can_be_probed() -> None:
     class Lossy(Regression):
         def client_loss(self, client: int, weights: Any) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import multiprocessing
 from collections.abc import Callable
 
 import fedgenie
@@ -115,22 +115,34 @@ def test_data_of_other_clients_is_refused() -> None:
         fedgenie.run(SCENARIO.replace("clients = 6", "clients = 4"), task=task())
 
 
-def test_it_takes_little_longer_than_the_plain_loop() -> None:
-    """The share of the time that is not PyTorch's own; the bound is wide, because machines are busy."""
-    clients = [data(600, client) for client in range(CLIENTS)]
-    import fedgenie.torch
+def test_processes_train_to_the_same_bits() -> None:
+    results = [
+        fedgenie.run(SCENARIO, task=task(normalised, epochs=2, processes=processes), threads=2) for processes in (1, 2)
+    ]
+    assert results[0].digest == results[1].digest
+    with pytest.raises(fedgenie.TaskError, match="no lambda"):
+        fedgenie.run(SCENARIO, task=task(lambda: linear(), processes=2))
+    with pytest.raises(ValueError, match="at least 1"):
+        task(processes=0)
+    children = multiprocessing.active_children()
+    for child in children:
+        child.join(10)
+    assert not any(child.is_alive() for child in children), "processes end with the run"
 
-    given = fedgenie.torch.Task(linear, clients, data(200, 99), batch=32)
-    began = time.perf_counter()
-    fedgenie.run(SCENARIO.replace("[policy.round-robin]", ""), task=given, threads=1, set={"stop.rounds": 20})
-    ours = time.perf_counter() - began
-    began = time.perf_counter()
-    model = linear()
-    for _ in range(60):
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for part in torch.randperm(600).split(32):
-            optimizer.zero_grad()
-            loss = torch.nn.functional.cross_entropy(model(clients[0][0][part]), clients[0][1][part])
-            loss.backward()
-            optimizer.step()
-    assert ours < 3 * (time.perf_counter() - began)
+
+def test_a_policy_decides_how_many_epochs() -> None:
+    class Works:
+        def __init__(self, context: fedgenie.Context, work: int) -> None:
+            self.work = work
+
+        def select(self, ask: fedgenie.Ask) -> list[fedgenie.Choice]:
+            return [fedgenie.Choice(int(client), work=self.work) for client in ask.available[:3]]
+
+    def model(work: int, **settings: object) -> str:
+        given = {"works": (Works, {"work": work})}
+        most = {"training.most_epochs": 3}
+        found = fedgenie.run(SCENARIO, task=task(**settings), policies=given, set=most).summary
+        (digest,) = (run["digest"]["model"] for run in found["runs"] if run["arm"] == "works")
+        return str(digest)
+
+    assert model(2) == model(2, epochs=5) != model(1)

@@ -3,15 +3,16 @@
 use super::{Host, VerifyArguments, kinds_of, print, print_json, threads_of};
 use fedgenie::error::Error;
 use fedgenie::experiment::build;
-use fedgenie::experiment::verify::{self, Verdict};
+use fedgenie::experiment::verify::{self, ReplayOptions, Verdict};
 
 /// Most missing runs that are named.
 const SHOWN: usize = 5;
 
 pub fn verify(arguments: &VerifyArguments, host: &dyn Host) -> Result<u8, Error> {
     let threads = threads_of(arguments.threads.as_deref(), host)?;
-    let (data, kinds) = (arguments.data.as_deref(), kinds_of(&arguments.with, host)?);
-    let verdict = verify::verify_within(&arguments.folder, data, (arguments.allow_paths, &kinds), &threads)?;
+    let (data, kinds) = (arguments.data.clone(), kinds_of(&arguments.with, host)?);
+    let options = ReplayOptions { data, kinds, allow_paths: arguments.allow_paths, ..ReplayOptions::default() };
+    let verdict = verify::verify_within(&arguments.folder, &options, &threads)?;
     if arguments.json {
         let text = serde_json::to_string_pretty(&verdict).map_err(|error| Error::Usage(error.to_string()))?;
         print_json(&text)?;

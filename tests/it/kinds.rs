@@ -3,7 +3,7 @@
 use super::support::{SCENARIO, Workplace, line_of};
 use fedgenie::config::Complaint;
 use fedgenie::error::Error;
-use fedgenie::experiment::verify::{Verdict, verify_within};
+use fedgenie::experiment::verify::{ReplayOptions, Verdict, verify_within};
 use fedgenie::experiment::{Earlier, Experiment, Overrides, RunOptions, Summary, Threads};
 use fedgenie::policy::{BuildContext, Policy, PolicySettings, random};
 use fedgenie::scenario::{Details, Given, Kinds, Parameters};
@@ -167,7 +167,7 @@ fn a_programs_complaint_names_the_line() {
 }
 
 fn verified(work: &Workplace, kinds: &Kinds) -> Result<Verdict, Error> {
-    verify_within(&work.path("out"), None, (false, kinds), &one())
+    verify_within(&work.path("out"), &ReplayOptions { kinds: kinds.clone(), ..ReplayOptions::default() }, &one())
 }
 
 #[test]

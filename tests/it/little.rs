@@ -153,7 +153,7 @@ impl Task for Little {
 
 impl PartialTransfer for Little {
     fn transfer(&self, _: JobKey, _: &Context<'_>) -> [Parcel; 2] {
-        [self.layout().whole(), Parcel { numbers: 1 + 2, ids: 2 }]
+        [self.layout().whole(), Parcel::plain(1 + 2, 2)]
     }
 }
 

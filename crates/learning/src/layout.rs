@@ -216,19 +216,19 @@ impl Layout {
 
     /// The whole vector, as it travels.
     pub const fn whole(&self) -> Parcel {
-        Parcel { numbers: self.len as u64, ids: 0 }
+        Parcel::plain(self.len as u64, 0)
     }
 
     /// The dense parts and so many rows of the first table.
     pub fn parcel(&self, rows: usize) -> Parcel {
         let width = self.tables.first().map_or(0, |table| table.width);
-        Parcel { numbers: (self.dense_len() + rows * width) as u64, ids: rows as u64 }
+        Parcel::plain((self.dense_len() + rows * width) as u64, rows as u64)
     }
 
     /// The dense parts and these rows.
     pub fn parcel_of(&self, rows: &[u32]) -> Parcel {
         let numbers: usize = rows.iter().map(|&row| self.table_of(row as usize).width).sum();
-        Parcel { numbers: (self.dense_len() + numbers) as u64, ids: rows.len() as u64 }
+        Parcel::plain((self.dense_len() + numbers) as u64, rows.len() as u64)
     }
 }
 
@@ -239,12 +239,22 @@ pub struct Parcel {
     pub numbers: u64,
     /// Ids of rows.
     pub ids: u64,
+    /// Bytes as the task packs them, where these are not four for each number and id.
+    pub packed: Option<u64>,
 }
 
 impl Parcel {
+    /// Numbers and ids as they are.
+    pub const fn plain(numbers: u64, ids: u64) -> Self {
+        Self { numbers, ids, packed: None }
+    }
+
     /// Its bytes.
     pub const fn bytes(self) -> u64 {
-        NUMBER * (self.numbers + self.ids)
+        match self.packed {
+            Some(bytes) => bytes,
+            None => NUMBER * (self.numbers + self.ids),
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sinks::{Capture, Captured, Comparison, FirstRounds, Mismatch, Same, describe};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The first difference between a replay and the stored files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -76,27 +76,34 @@ impl Verdict {
 /// # Errors
 /// If the folder cannot be read or its scenario cannot be run.
 pub fn verify(folder: &Path, data: Option<&Path>, threads: &Threads) -> Result<Verdict, Error> {
-    verify_within(folder, data, (false, &Kinds::default()), threads)
+    verify_within(folder, &ReplayOptions { data: data.map(Path::to_owned), ..ReplayOptions::default() }, threads)
 }
 
-/// As [`verify`], with policies and tasks of a program; with `allow_paths` the folder's scenario may read every file
-/// that its user may.
+/// How a folder is replayed.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayOptions {
+    /// Folder that relative data paths start from; otherwise that of the folder's own run.
+    pub data: Option<PathBuf>,
+    /// Whether the folder's scenario may read every file that its user may.
+    pub allow_paths: bool,
+    /// Policies and tasks of a program.
+    pub kinds: Kinds,
+    /// Whether the last run is replayed first, which finds state that runs share.
+    pub backwards: bool,
+}
+
+/// As [`verify`], with options.
 ///
 /// # Errors
 /// As [`verify`].
-pub fn verify_within(
-    folder: &Path,
-    data: Option<&Path>,
-    (allow_paths, kinds): (bool, &Kinds),
-    threads: &Threads,
-) -> Result<Verdict, Error> {
+pub fn verify_within(folder: &Path, options: &ReplayOptions, threads: &Threads) -> Result<Verdict, Error> {
+    let ReplayOptions { data, allow_paths, kinds, backwards } = options.clone();
     let manifest = manifest_of(folder)?;
     below::plain(folder, SCENARIO_FILE).map_err(|source| Error::Read { path: folder.join(SCENARIO_FILE), source })?;
-    let (data_folder, kinds) = (data.map(Path::to_owned), kinds.clone());
-    let overrides = Overrides { data: data_folder, allow_paths, kinds, ..Overrides::default() };
+    let overrides = Overrides { data: data.clone(), allow_paths, kinds, ..Overrides::default() };
     let experiment = Experiment::load_compared(&folder.join(SCENARIO_FILE), &overrides, manifest.as_ref());
     match (experiment, manifest.and_then(|manifest| listing::scenario_differs(folder, &manifest))) {
-        (Ok(experiment), _) => verify_with(&experiment, folder, data, threads),
+        (Ok(experiment), _) => compare(&experiment, (folder, data.as_deref()), backwards, threads),
         (Err(error), Some(edited)) => Err(Error::Usage(format!("{edited}: {error}"))),
         (Err(error), None) => Err(error),
     }
@@ -112,6 +119,15 @@ pub fn verify_with(
     data: Option<&Path>,
     threads: &Threads,
 ) -> Result<Verdict, Error> {
+    compare(experiment, (folder, data), false, threads)
+}
+
+fn compare(
+    experiment: &Experiment,
+    (folder, data): (&Path, Option<&Path>),
+    backwards: bool,
+    threads: &Threads,
+) -> Result<Verdict, Error> {
     let manifest = manifest_of(folder)?;
     let mut verdict = Verdict::default();
     if let Some(manifest) = &manifest {
@@ -125,11 +141,12 @@ pub fn verify_with(
             other => Some(other.to_owned()),
         };
     }
-    let replayed = match (replay(folder, experiment, manifest.as_ref(), threads, &mut verdict), &verdict.edited) {
-        // An edited scenario explains the error.
-        (Err(error), Some(edited)) => return Err(Error::Usage(format!("{edited}: {error}"))),
-        (replayed, _) => replayed?,
-    };
+    let replayed =
+        match (replay(folder, experiment, (manifest.as_ref(), backwards), threads, &mut verdict), &verdict.edited) {
+            // An edited scenario explains the error.
+            (Err(error), Some(edited)) => return Err(Error::Usage(format!("{edited}: {error}"))),
+            (replayed, _) => replayed?,
+        };
     if verdict.difference.is_none() {
         verdict.difference = verdict.edited.clone().map(of_experiment);
     }
@@ -174,12 +191,16 @@ fn is_there(folder: &Path, run: &RunId, manifest: Option<&Manifest>) -> bool {
 fn replay(
     folder: &Path,
     experiment: &Experiment,
-    manifest: Option<&Manifest>,
+    (manifest, backwards): (Option<&Manifest>, bool),
     threads: &Threads,
     verdict: &mut Verdict,
 ) -> Result<Vec<RunSummary>, Error> {
     let (cache, mut summaries) = (DataCache::default(), Vec::new());
-    for run in experiment.runs() {
+    let mut runs = experiment.runs();
+    if backwards {
+        runs.reverse();
+    }
+    for run in runs {
         let has_failed = manifest.is_some_and(|manifest| manifest.failed.contains(&run.name));
         if !has_failed && !is_there(folder, &run, manifest) {
             continue;
@@ -193,6 +214,9 @@ fn replay(
                 verdict.difference.get_or_insert(difference);
             }
         }
+    }
+    if backwards {
+        summaries.reverse();
     }
     Ok(summaries)
 }

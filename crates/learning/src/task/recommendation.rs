@@ -324,7 +324,7 @@ impl PartialTransfer for Recommendation {
             Sent::Table => self.layout.whole(),
             Sent::Rows => {
                 let numbers = (self.model.weights() + rows * self.model.dimensions()) as u64;
-                Parcel { numbers, ids: rows as u64 }
+                Parcel::plain(numbers, rows as u64)
             }
         };
         let [down, up] = self.settings.transfer;

@@ -90,9 +90,9 @@ fn bytes_are_known_before_a_job_is_trained() {
                     {
                         let update = train(&task, client, &settings);
                         let [down, up] = task.transfer(JobKey { client, number: JobNumber(7) }, &context);
-                        assert_eq!(down, Parcel { numbers: 40 * 3, ids: 0 });
+                        assert_eq!(down, Parcel::plain(40 * 3, 0));
                         let rows = update.rows.len() as u64;
-                        assert_eq!(up, Parcel { numbers: 3 * rows, ids: rows }, "{partition}, {moves:?}, {length:?}");
+                        assert_eq!(up, Parcel::plain(3 * rows, rows), "{partition}, {moves:?}, {length:?}");
                         assert_eq!(update.parameters.len(), update.rows.len() * 3);
                         assert_eq!(update.private.len(), PrivateState::len(&task, client));
                         let is_positive = |item| task.holdings().positives(client).contains(item);
