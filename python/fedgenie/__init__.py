@@ -16,6 +16,7 @@ from fedgenie._fedgenie import (
     Subsets,
     Trained,
     Update,
+    Updates,
     __version__,
 )
 from fedgenie._frames import Frame

@@ -6,4 +6,5 @@ import sys
 
 from fedgenie._command import main
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

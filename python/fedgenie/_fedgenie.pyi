@@ -113,7 +113,7 @@ class Ask:
         """The segments of the model, for a policy that declares the capability `layout`."""
 
     def forecast(self, client: int, from_s: float, to_s: float) -> bool:
-        """Whether a client will be online throughout an interval, for a policy that declares the capability `forecast`."""
+        """Whether a client will be online throughout an interval, for policies that declare `forecast`."""
 
     @property
     def rng(self) -> Rng:
@@ -434,7 +434,7 @@ class Job:
 class Update:
     """The result of a job.
 
-    `payload_bytes` is what it moved: that which the task's `payload_bytes` says, which the simulation had to know before.
+    `payload_bytes` is what it moved. The simulation had to know it before: the task's own `payload_bytes` says the same.
     """
 
     def __new__(

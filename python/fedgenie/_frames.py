@@ -14,7 +14,6 @@ from fedgenie import _fedgenie
 if TYPE_CHECKING:
     import pandas
     import polars
-    import pyarrow  # type: ignore[import-untyped, unused-ignore]
 
 __all__ = ["Frame"]
 
@@ -80,7 +79,8 @@ class Frame:
             values, mask = self._columns.values(name)
             described = self._columns.described(name)
             if described["kind"] == "text":
-                made[name] = pd.array(self[name], dtype="str" if pd.__version__ >= "3" else "string")  # type: ignore[call-overload, unused-ignore]
+                dtype: Any = "str" if pd.__version__ >= "3" else "string"
+                made[name] = pd.array(self[name], dtype=dtype)
             elif described["required"]:
                 made[name] = values
             else:
@@ -96,7 +96,7 @@ class Frame:
             raise _missing("polars", error) from error
         return pl.DataFrame(self)
 
-    def to_arrow(self) -> pyarrow.Table:
+    def to_arrow(self) -> Any:
         """A table of pyarrow."""
         try:
             import pyarrow as pa

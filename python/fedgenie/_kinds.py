@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-KindClass: TypeAlias = "Any | tuple[Any, Mapping[str, Any]]"
+KindClass: TypeAlias = Any | tuple[Any, Mapping[str, Any]]
 
 RELEVANT = ("numpy", "scipy", "torch", "pandas", "polars", "scikit-learn")
 """Packages on which results of a policy or a task may depend, where they are loaded."""

@@ -168,7 +168,7 @@ class _Processes:
             self.pool.submit(_ready).result()
         except concurrent.futures.process.BrokenProcessPool as error:
             message = (
-                f"processes={count}: a process could not begin: give functions of a module that can be imported, and in "
-                "a script call fedgenie under `if __name__ == \"__main__\":`"
+                f"processes={count}: a process could not begin: give functions of a module that can be imported, and "
+                "in a script call fedgenie under `if __name__ == \"__main__\":`"
             )
             raise RuntimeError(message) from error

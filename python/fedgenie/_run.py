@@ -99,7 +99,8 @@ def verify(
 ) -> dict[str, Any]:
     """Replays a folder, and compares every round. Returns what `fedgenie verify --json` prints.
 
-    With `backwards` the last run is replayed first, which finds what runs share. Raises `VerifyError` if something differs or is missing.
+    With `backwards` the last run is replayed first, which finds what runs share. Raises `VerifyError` if something
+    differs or is missing.
     """
     is_good, told = _fedgenie.verify(
         {

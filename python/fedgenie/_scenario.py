@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from fedgenie._kinds import KindClass, kinds, plain
 
-Scenario: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
+Scenario: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
 
 def source(scenario: Scenario) -> tuple[Path, str | None]:

@@ -52,7 +52,7 @@ class Segment(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """Information that a policy needs before it selects, made by one of the five methods. Its time and traffic count."""
+    """Information that a policy needs before it selects, made by one of five methods. Its time and traffic count."""
 
     form: Literal["none", "context", "losses", "answers", "training"]
     clients: Any = ()

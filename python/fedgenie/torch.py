@@ -16,16 +16,29 @@ from fedgenie._pool import Pool
 if TYPE_CHECKING:
     from fedgenie._pool import JobLike
 
-try:
-    import torch  # type: ignore[import-not-found, unused-ignore]
-except ImportError as error:
-    _text = f"{error.name} is not installed: `pip install 'fedgenie[torch]'` installs it"
-    raise ImportError(_text, name=error.name) from error
-
 __all__ = ["Task"]
 
-Data = tuple[torch.Tensor, torch.Tensor]
-Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+if TYPE_CHECKING:
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    Data = tuple[torch.Tensor, torch.Tensor]
+    Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+else:
+    try:
+        import torch
+    except ImportError as missing:
+
+        class _Absent:
+            """PyTorch, where it is not installed."""
+
+            name = missing.name
+
+            def __getattr__(self, attribute: str) -> object:
+                message = f"{self.name} is not installed: `pip install 'fedgenie[torch]'` installs it"
+                raise ImportError(message, name=self.name)
+
+        torch = _Absent()
+
 Weights = dict[str, NDArray[np.float32]]
 
 _LOCK = threading.Lock()
@@ -53,10 +66,10 @@ class Task:
     """Clients train a model of PyTorch: give it as `task=` to `fedgenie.run`.
 
     `make_model()` returns a module. `clients` has a pair of tensors for each client, inputs and targets, and `test` is
-    such a pair. `loss(outputs, targets)` is a mean over a batch. `optimizer(parameters)` returns an optimizer, new for
-    each job. Buffers, such as the means of batch normalisation, are averaged like parameters. Any algorithm of
-    FedGenie folds the updates: its corrections of gradients, and the pull towards the model that was sent, are added
-    to the gradients.
+    such a pair. `loss(outputs, targets)` is a mean over a batch, cross entropy if none is given.
+    `optimizer(parameters)` returns an optimizer, new for each job. Buffers, such as the means of batch normalisation,
+    are averaged like parameters. Any algorithm of FedGenie folds the updates: its corrections of gradients, and the
+    pull towards the model that was sent, are added to the gradients.
 
     PyTorch has one stream of random numbers for a process, so that jobs of one process train one after another.
     `processes` of at least 2 trains the jobs of a round in so many processes, with the same bits; then `make_model`,
@@ -71,7 +84,7 @@ class Task:
         make_model: Callable[[], torch.nn.Module],
         clients: Sequence[Data],
         test: Data,
-        loss: Loss = torch.nn.functional.cross_entropy,
+        loss: Loss | None = None,
         optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] | None = None,
         epochs: int = 1,
         batch: int = 32,
@@ -81,10 +94,11 @@ class Task:
         if processes < 1:
             message = f"found processes={processes}; expected at least 1"
             raise ValueError(message)
+        cross_entropy: Loss = torch.nn.functional.cross_entropy
         self.make_model = make_model
         self.clients = clients
         self.test = test
-        self.loss = loss
+        self.loss = loss or cross_entropy
         self.optimizer = optimizer or _sgd
         self.epochs = epochs
         self.batch = batch

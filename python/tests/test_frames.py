@@ -96,3 +96,15 @@ def test_a_missing_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(ImportError, match=rf"pip install 'fedgenie\[{extra}\]'"):
             getattr(rounds, method)()
+
+
+def test_pytorch_is_missed_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "fedgenie.torch", raising=False)
+    without = importlib.import_module("fedgenie.torch")
+    with pytest.raises(ImportError, match=r"torch is not installed: `pip install 'fedgenie\[torch\]'`"):
+        without.Task(lambda: None, [], ([], []))
+    monkeypatch.delitem(sys.modules, "fedgenie.torch")
