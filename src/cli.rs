@@ -295,6 +295,9 @@ struct ValidateArguments {
     /// The folder of claims; by default validation/claims.
     #[arg(long, value_name = "DIR")]
     claims: Option<PathBuf>,
+    /// A policy or a task written in Python that the claims' scenarios use, as for `run`; may be repeated.
+    #[arg(long, value_name = "NAME=MODULE:CLASS")]
+    with: Vec<String>,
     /// Keeps finished runs in this folder, and takes those that are there, so that an interrupted validation goes on
     /// where it stopped; tables, explanations and details go into RESULTS.md there. A name that ends in .md is a file
     /// for these alone. If all claims are tested with the full budget, they are also written into RESULTS.md beside the
@@ -334,7 +337,7 @@ fn execute(arguments: Arguments, host: &dyn Host) -> Result<u8, Error> {
         Command::Report(arguments) => report::report(&arguments),
         Command::Diff(arguments) => diff::diff(&arguments),
         Command::Export(arguments) => export::run(&arguments),
-        Command::Validate(arguments) => validate::validate(&arguments),
+        Command::Validate(arguments) => validate::validate(&arguments, host),
         Command::List { kind } if kind.as_deref() == Some("cpu") => print(&cpu::list()).map(|()| 0),
         Command::List { kind } => catalogue::list(kind.as_deref()),
         Command::Describe { component } => catalogue::describe(&component),

@@ -6,6 +6,7 @@ from fedgenie._algorithm import Algorithm
 from fedgenie._check import check
 from fedgenie._fedgenie import (
     Ask,
+    BoundWorld,
     Choice,
     Context,
     Feedback,
@@ -41,6 +42,7 @@ __all__ = [
     "Algorithm",
     "Answers",
     "Ask",
+    "BoundWorld",
     "Bounds",
     "ChangedError",
     "CheckError",

@@ -124,6 +124,58 @@ class Ask:
         """Random numbers for heuristic solvers, apart from those of the decision."""
 
 @final
+class BoundWorld:
+    """The world of a run as theorems see it, for a policy's `bound(round, world)`. Nothing is selected by it."""
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+
+    @property
+    def cohort(self) -> int:
+        """Clients asked in each round."""
+
+    @property
+    def take(self) -> int:
+        """Updates that each round waits for."""
+
+    @property
+    def waits_for_all(self) -> bool:
+        """Whether each round lasts until all clients that were asked have answered."""
+
+    @property
+    def is_always_available(self) -> bool:
+        """Whether all clients can be asked at any time."""
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """Each client's share of the data."""
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """Each client's mean speed, on the grid of the quantum where there is one."""
+
+    @property
+    def mean_speeds(self) -> NDArray[np.float64]:
+        """The same before any rounding."""
+
+    @property
+    def tau_min_s(self) -> float:
+        """The shortest conceivable latency in seconds."""
+
+    @property
+    def alpha(self) -> float:
+        """Weight of generalisation in the reward."""
+
+    @property
+    def beta(self) -> float:
+        """Exponent of the generalisation function."""
+
+    @property
+    def quantum(self) -> float | None:
+        """Grid of speeds and generalisation, where there is one."""
+
+@final
 class Choice:
     """A client with the parts of a decision that are its own."""
 
@@ -537,7 +589,7 @@ class Playing:
     def is_asked(self) -> bool: ...
     def step(self) -> bool: ...
     def ask(self) -> dict[str, Any] | None: ...
-    def tell(self, answer: Any) -> Feedback: ...
+    def tell(self, answer: Any, deadline: float | None) -> Feedback: ...
     def uniform(self, count: int) -> NDArray[np.float64]: ...
     def below(self, n: int, count: int) -> NDArray[np.int64]: ...
     def sample(self, ids: Any, m: int) -> NDArray[np.uint32]: ...

@@ -169,6 +169,6 @@ class _Processes:
         except concurrent.futures.process.BrokenProcessPool as error:
             message = (
                 f"processes={count}: a process could not begin: give functions of a module that can be imported, and "
-                "in a script call fedgenie under `if __name__ == \"__main__\":`"
+                'in a script call fedgenie under `if __name__ == "__main__":`'
             )
             raise RuntimeError(message) from error

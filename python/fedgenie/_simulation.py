@@ -14,6 +14,7 @@ from fedgenie import _fedgenie, _scenario
 if TYPE_CHECKING:
     from fedgenie._kinds import KindClass
     from fedgenie._scenario import Scenario
+    from fedgenie._views import Bounds
 
 __all__ = ["Question", "RoundView", "Simulation", "SimulationRng"]
 
@@ -78,6 +79,12 @@ class Question:
         """Examples per client."""
         self.shares: NDArray[np.float64] = known["shares"]
         """Share of each client in all data."""
+        self.gains: NDArray[np.float64] | None = known["gains"]
+        """What each available client adds to the reward for balance; None without `[regret]`."""
+        self.bounds: Bounds = known["bounds"]
+        """The bounds of decisions."""
+        self.deadline: float | None = self.bounds.deadline
+        """The longest wait of the round in seconds; may be set within `bounds`."""
         self.rng = SimulationRng(playing, self)
         """The random numbers of this decision."""
         self._is_answered = False
@@ -159,12 +166,13 @@ class Simulation:
 
     def tell(self, ids: Any) -> _fedgenie.Feedback:
         """Plays the round with these clients, and returns the feedback on it."""
-        if self.ask() is None:
+        asked = self.ask()
+        if asked is None:
             message = "the simulation is over: nothing is asked any more"
             raise RuntimeError(message)
-        feedback = self._playing.tell(ids)
-        if self._question is not None:
-            self._question._is_answered = True
+        deadline = None if asked.deadline == asked.bounds.deadline else asked.deadline
+        feedback = self._playing.tell(ids, deadline)
+        asked._is_answered = True
         self._question = None
         return feedback
 

@@ -151,6 +151,11 @@ pub fn are_all(ask: &SelectionRequest<'_>) -> bool {
     std::ptr::eq(ask.available.list(), ask.available.scope())
 }
 
+/// A deadline that was set.
+pub fn deadline(seconds: f64) -> PyResult<Span> {
+    Span::from_seconds(seconds).map_err(|error| PyValueError::new_err(format!("ask.deadline = {seconds}: {error}")))
+}
+
 /// Of an attribute that a policy sees only if it declares it.
 fn undeclared(name: &str, declaration: &str) -> PyErr {
     PyAttributeError::new_err(format!("ask.{name} is shown to policies alone that declare it: write {declaration}"))
@@ -318,9 +323,7 @@ impl Ask {
     #[setter]
     fn set_deadline(&self, seconds: f64) -> PyResult<()> {
         with(self.number, |asked| {
-            let deadline = Span::from_seconds(seconds)
-                .map_err(|error| PyValueError::new_err(format!("ask.deadline = {seconds}: {error}")))?;
-            asked.decided.set(Decided { deadline: Some(deadline), ..asked.decided.get() });
+            asked.decided.set(Decided { deadline: Some(deadline(seconds)?), ..asked.decided.get() });
             Ok(())
         })
     }

@@ -3,6 +3,7 @@
 mod algorithm;
 mod arrays;
 mod asked;
+mod bound;
 mod choice;
 mod command;
 mod context;
@@ -31,6 +32,7 @@ fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<algorithm::Updates>()?;
     module.add_class::<asked::Ask>()?;
+    module.add_class::<bound::BoundWorld>()?;
     module.add_class::<draws::Draws>()?;
     module.add_class::<choice::Choice>()?;
     module.add_class::<context::Context>()?;

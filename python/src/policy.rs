@@ -1,6 +1,7 @@
 //! A policy that is an object of Python.
 
 use crate::asked::{self, Ask, Asked, Constants, Decided};
+use crate::bound;
 use crate::choice;
 use crate::context::{self, Context};
 use crate::feedback::Gathered;
@@ -12,8 +13,8 @@ use fedgenie::failure::Failure;
 use fedgenie::id::ClientId;
 use fedgenie::policy::random::Deck;
 use fedgenie::policy::{
-    Answers, BuildContext, Capabilities, Explanation, Feedback, Policy, PolicyRng, Probe, Selection, SelectionRequest,
-    ServerView, Subsets, Wants,
+    Answers, BoundWorld, BuildContext, Capabilities, Explanation, Feedback, Policy, PolicyRng, Probe, RegretBound,
+    Selection, SelectionRequest, ServerView, Subsets, Wants,
 };
 use fedgenie::rng::StreamRng;
 use fedgenie::state::{State, Stateful};
@@ -50,6 +51,7 @@ struct Methods {
     explain_after: Option<Py<PyAny>>,
     judge: Option<Py<PyAny>>,
     told_answer: Option<Py<PyAny>>,
+    bound: Option<Py<PyAny>>,
 }
 
 /// The policy of one run and server.
@@ -92,6 +94,7 @@ impl PyPolicy {
                 explain_after: method("explain_after")?,
                 judge: method("judge")?,
                 told_answer: method("told_answer")?,
+                bound: method("bound")?,
             };
             let kinds: Vec<&'static str> = context.probes.iter().map(|kind| kind.name).collect();
             let declared = Declared::of(&object, kinds)?;
@@ -237,6 +240,11 @@ impl Policy for PyPolicy {
         let Some(method) = &self.methods.judge else { return Ok(()) };
         let judge = |py: Python<'_>| method.bind(py).call1((subsets::Subsets,)).map(drop);
         Ok(Python::attach(|py| subsets::during(judged, || judge(py)))?)
+    }
+
+    fn bound(&self, world: &BoundWorld<'_>) -> Result<Option<RegretBound>, Failure> {
+        let Some(method) = &self.methods.bound else { return Ok(None) };
+        Ok(Some(Python::attach(|py| bound::stated(py, self.object.bind(py), method, world))?))
     }
 
     fn wants_answer(&self) -> Option<&'static str> {

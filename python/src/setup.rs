@@ -6,11 +6,11 @@ use crate::task::TaskClass;
 use fedgenie::config::Complaint;
 use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, Overrides};
-use fedgenie::scenario::{Details, Given, Kinds, Reach, ScenarioError, tree};
+use fedgenie::scenario::{Details, Given, Kinds};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Where the scenario is.
@@ -155,7 +155,7 @@ impl Setup {
     pub fn experiment(&self) -> Result<Experiment, Error> {
         let experiment = match &self.source {
             Source::File(path) => Experiment::load(path, &self.overrides)?,
-            Source::Text(name, text) => self.of_text(name, text)?,
+            Source::Text(name, text) => Experiment::from_text(name, text, &self.overrides)?,
         };
         let found = experiment.first().sections.task_kind();
         match self.overrides.kinds.tasks().find(|(name, _)| *name != found) {
@@ -165,30 +165,5 @@ impl Setup {
                  the call"
             ))),
         }
-    }
-
-    /// A scenario that is no file has the current folder as its base.
-    fn of_text(&self, name: &str, text: &str) -> Result<Experiment, Error> {
-        let Overrides { set, seeds, reference, data, allow_paths, kinds } = &self.overrides;
-        let mut root = tree::parse(Path::new(name), text).map_err(ScenarioError::from)?;
-        for (key, value) in set {
-            let changed = match value.is_empty() {
-                true => root.remove(key, "set"),
-                false => root.set(key, tree::parse_value(value, "set")),
-            };
-            changed.map_err(ScenarioError::from)?;
-        }
-        if let Some(seeds) = seeds {
-            root.set("seeds", tree::parse_value(&seeds.to_string(), "seeds")).map_err(ScenarioError::from)?;
-        }
-        if let Some(reference) = reference {
-            root.set("report.reference", tree::Node::text(reference, "reference")).map_err(ScenarioError::from)?;
-        }
-        let absolute = |folder: &Path| {
-            std::path::absolute(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })
-        };
-        let (base, data) = (absolute(Path::new("."))?, data.as_deref().map(absolute).transpose()?);
-        let reach = Reach { anywhere: *allow_paths, ..Reach::below(&base, data.as_deref()) };
-        Experiment::from_tree_with(root, reach, kinds.clone())
     }
 }

@@ -1,7 +1,9 @@
 //! A run that Python plays round by round, with a policy or without one.
 
 use crate::arrays;
+use crate::asked;
 use crate::choice;
+use crate::context;
 use crate::errors;
 use crate::feedback::{Feedback, Gathered};
 use crate::policy::Raised;
@@ -10,7 +12,7 @@ use fedgenie::error::Error;
 use fedgenie::experiment::{Experiment, RunId, run_name};
 use fedgenie::id::ClientId;
 use fedgenie::policy::random::{Deck, draw_uniform};
-use fedgenie::policy::{Candidates, Selection, SelectionRequest, ServerView};
+use fedgenie::policy::{Bounds, Candidates, Selection, SelectionRequest, ServerView};
 use fedgenie::recorder::NoSink;
 use fedgenie::rng::StreamRng;
 use fedgenie::run::{End, OwnedRun, Run, RunError, RunSettings};
@@ -109,6 +111,8 @@ struct Snapshot {
     counts: Vec<u32>,
     data_sizes: Vec<u32>,
     shares: Vec<f64>,
+    gains: Option<Vec<f64>>,
+    bounds: Option<Bounds>,
 }
 
 impl Snapshot {
@@ -124,6 +128,8 @@ impl Snapshot {
             counts: view.counts.to_vec(),
             data_sizes: view.data_sizes.to_vec(),
             shares: view.shares.to_vec(),
+            gains: view.gains.map(|(_, gains)| gains.to_vec()),
+            bounds: view.bounds,
         }
     }
 }
@@ -227,13 +233,16 @@ impl Playing {
         question.set_item("counts", arrays::array(py, found.counts)?)?;
         question.set_item("data_sizes", arrays::array(py, found.data_sizes)?)?;
         question.set_item("shares", arrays::array(py, found.shares)?)?;
+        question.set_item("gains", found.gains.map(|gains| arrays::array(py, gains)).transpose()?)?;
+        question.set_item("bounds", found.bounds.map(|bounds| context::bounds(py, &bounds)).transpose()?)?;
         Ok(Some(question))
     }
 
-    /// Plays the round with these clients.
-    fn tell(&self, py: Python<'_>, answer: &Bound<'_, PyAny>) -> PyResult<Feedback> {
+    /// Plays the round with these clients, which lasts at most so many seconds where the protocol leaves that open.
+    fn tell(&self, py: Python<'_>, answer: &Bound<'_, PyAny>, deadline: Option<f64>) -> PyResult<Feedback> {
         let mut selection = Selection::default();
         choice::select(answer, &mut selection)?;
+        selection.deadline = deadline.map(asked::deadline).transpose()?;
         let asks = self.with(py, |run| run.ask(|_, _, _| ()));
         if asks.map_err(|error| self.refuse(py, error))?.is_none() {
             return Err(PyRuntimeError::new_err("the simulation is over: nothing is asked any more"));

@@ -222,6 +222,68 @@ def test_exceptions_are_causes_and_other_runs_go_on() -> None:
     assert len(digests(kept, "random")) == 2
 
 
+def test_a_bound_is_compared_after_every_round() -> None:
+    seen: list[Any] = []
+
+    class Bounded(First):
+        bound_name = "the largest gap"
+
+        def bound(self, round: int, world: fedgenie.BoundWorld) -> float:
+            seen.append((round, world))
+            return round * float(world.means.max() - world.means.min() + 2 * world.alpha)
+
+    class Wrong(First):
+        bound_meter = "mean"
+
+        def bound(self, round: int, world: fedgenie.BoundWorld) -> float | None:
+            return None if round < 5 else 0.25
+
+    result = fedgenie.run(SMALL, policies={"bounded": Bounded, "wrong": Wrong})
+    regret: dict[tuple[str, int], list[float]] = {}
+    rounds = result.rounds
+    for policy, seed, mean in zip(rounds["policy"], rounds["seed"], rounds["regret_mean"], strict=True):
+        regret.setdefault((policy, int(seed)), []).append(float(mean))
+    for run in result.summary["runs"]:
+        found, course = run.get("bound"), regret[run["arm"], run["seed"]]
+        if run["arm"] == "bounded":
+            world = seen[0][1]
+            gap = world.means.max() - world.means.min() + 2 * world.alpha
+            assert world.clients == 20 and world.cohort == world.take == 4 and world.quantum is None
+            assert world.waits_for_all and world.is_always_available and world.tau_min_s == 0.05
+            assert found["name"] == "the largest gap" and found["exceeded"] is None
+            if run["seed"] == 1:
+                assert found["ratio"] == pytest.approx(max(r / (n * gap) for n, r in enumerate(course, 1)))
+        elif run["arm"] == "wrong":
+            assert found["name"] == "Wrong" and found["exceeded"] == 5
+            assert found["ratio"] == pytest.approx(max(course[4:]) / 0.25)
+            assert any("exceeds the bound of Wrong" in warning for warning in run["warnings"])
+        else:
+            assert found is None
+    assert [round for round, _ in seen] == [*range(1, 31), *range(1, 31)]
+
+
+@pytest.mark.parametrize(
+    ("bound", "message"),
+    [(lambda: float("nan"), "found NaN"), (lambda: "x", "str"), (lambda: 1 // 0, "ZeroDivisionError")],
+)
+def test_a_bound_that_is_no_number_ends_its_run(bound: Any, message: str) -> None:
+    class Wrong(First):
+        def bound(self, round: int, world: fedgenie.BoundWorld) -> Any:
+            return bound()
+
+    with pytest.raises(fedgenie.PolicyError, match=message):
+        fedgenie.run(SMALL, policies={"wrong": Wrong}, seeds=1)
+
+    class Unknown(First):
+        bound_meter = "median"
+
+        def bound(self, round: int, world: fedgenie.BoundWorld) -> Any:
+            return 1.0
+
+    with pytest.raises(fedgenie.PolicyError, match="expected one of mean, realised"):
+        fedgenie.run(SMALL, policies={"unknown": Unknown}, seeds=1)
+
+
 def test_a_class_that_cannot_be_made_is_refused_before_the_first_run() -> None:
     class Broken:
         def __init__(self, context: Any) -> None:

@@ -90,3 +90,35 @@ def test_an_exception_ends_a_simulation() -> None:
     with pytest.raises(fedgenie.PolicyError) as caught:
         list(simulation)
     assert isinstance(caught.value.__cause__, KeyError) and caught.value.round == 3
+
+
+def test_a_deadline_is_set_within_its_bounds() -> None:
+    scenario = SMALL.split("[regret]", maxsplit=1)[0].replace(
+        "protocol.synchronous = { cohort = 4 }",
+        'protocol.deadline = { cohort = 4, deadline = "1 s", deadline_least = "0.1 s" }',
+    )
+
+    class Short(First):
+        capabilities = ("bounds",)
+
+        def select(self, ask: Any) -> Any:
+            ask.deadline = 0.25
+            return super().select(ask)
+
+    simulation = fedgenie.Simulation(scenario)
+    while (question := simulation.ask()) is not None:
+        assert question.bounds.deadline == 1.0 and question.deadline == 1.0
+        assert question.gains is None
+        question.deadline = 0.25
+        simulation.tell(question.available[: question.cohort])
+    played = fedgenie.Simulation(scenario, policies={"short": Short}, policy="short")
+    last = [view.round for view in played][-1]
+    assert (simulation.round, simulation.digest) == (last, played.digest)
+    rewarded = fedgenie.Simulation(SMALL).ask()
+    assert rewarded is not None and rewarded.gains is not None and len(rewarded.gains) == len(rewarded.available)
+    refused = fedgenie.Simulation(scenario)
+    question = refused.ask()
+    assert question is not None
+    question.deadline = 2.0
+    with pytest.raises(fedgenie.RunError, match="deadline"):
+        refused.tell(question.available[:4])

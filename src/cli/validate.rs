@@ -1,7 +1,7 @@
 //! `fedgenie validate`
 
 use super::progress::Show;
-use super::{Alone, ValidateArguments, print, print_json, say, threads_of};
+use super::{Host, ValidateArguments, kinds_of, print, print_json, say, threads_of};
 use fedgenie::error::Error;
 use fedgenie::experiment::ROUNDS_PER_LOOK;
 use fedgenie::experiment::cpu::Cpu;
@@ -19,14 +19,14 @@ const CLAIMS: &str = "validation/claims";
 /// The name of the file with tables and explanations.
 const RESULTS: &str = "RESULTS.md";
 
-pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
+pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Error> {
     let folder = arguments.claims.clone().unwrap_or_else(|| PathBuf::from(CLAIMS));
     let budget = if arguments.smoke { Budget::Smoke } else { Budget::Full };
     let claims = read_claims(&folder, &arguments.names)?;
     let (claims, others): (Vec<Claim>, Vec<Claim>) =
         claims.into_iter().partition(|claim| claim.runs_among(&arguments.names));
     let not_run: Vec<NotRun> = others.iter().map(NotRun::of).collect();
-    let threads = threads_of(arguments.threads.as_deref(), &Alone)?;
+    let threads = threads_of(arguments.threads.as_deref(), host)?;
     // Before the first run: provenance describes the state at the beginning.
     let provenance = Provenance {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -35,7 +35,8 @@ pub fn validate(arguments: &ValidateArguments) -> Result<u8, Error> {
         machine: machine(threads.count()),
     };
     let progress = Show::new(true);
-    let mut laboratory = Laboratory::new(budget, &threads, &progress, arguments.data.clone());
+    let mut laboratory = Laboratory::new(budget, &threads, &progress, arguments.data.clone())
+        .with_kinds(kinds_of(&arguments.with, host)?);
     if arguments.allow_paths {
         laboratory = laboratory.allowing_paths();
     }

@@ -82,7 +82,8 @@ fn tables_have_the_numbers_of_the_files() {
 #[test]
 fn events_are_a_table_where_they_were_recorded() {
     let scenario = changed(PLAIN, "[protocol.synchronous]", LEARNED)
-        .replace("[population]", "[population]\ndropout = { probability = 0.3 }");
+        .replace("[population]", "[population]\ndropout = { probability = 0.3 }")
+        .replace("[protocol.synchronous]", "[protocol.synchronous]\ntimeout = \"20 s\"");
     let place = Workplace::with(&scenario);
     place.run_into("plain", &[]);
     assert_eq!(place.fedgenie(&["export", "plain", "--to", "csv", "-o", "none"]).code, 0);

@@ -1,6 +1,7 @@
 //! Policies and tasks of a program that fail, are stopped, train jobs together, or are asked from outside.
 
 mod asked;
+mod bounded;
 mod cancelled;
 mod failing;
 mod folded;

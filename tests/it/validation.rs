@@ -259,6 +259,15 @@ claim = "bound"
 statistic.theorem-1 = { worlds = 3, rounds = 2_000 }
 holds = { at-least = 1e-6, at-most = 1 }
 expected = "supported"
+[scenario.quantised]
+file = "../scenario.toml"
+seeds = 4
+set = { "regret.quantum" = 0.25 }
+[[check]]
+claim = "bound of a scenario"
+statistic.bound = { scenario = "quantised", policies = ["bsfl"] }
+holds = { at-least = 1e-6, at-most = 1 }
+expected = "supported"
 [[check]]
 claim = "laws"
 statistic.laws = { samples = 2_000 }
@@ -297,6 +306,19 @@ expected = "supported"
     let place = workplace(claim);
     let answer = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
     assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(answer.stdout.contains("supported; in seed "), "{answer:?}");
+}
+
+/// A policy of which no theorem speaks has no ratio.
+#[test]
+fn a_policy_without_a_bound_is_refused() {
+    let claim = CLAIM.replacen(
+        r#"statistic.value = { scenario = "small", policies = ["genie"], value = "regret.mean" }"#,
+        r#"statistic.bound = { scenario = "small", policies = ["genie"] }"#,
+        1,
+    );
+    let answer = workplace(&claim).fedgenie(&["validate", "--claims", "claims", "--quiet"]);
+    assert!(answer.code == 2 && answer.stderr.contains("policy genie has no bound here"), "{answer:?}");
 }
 
 /// By a script the third client adds most and the first least, and everything else is alike.

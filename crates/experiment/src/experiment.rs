@@ -12,6 +12,7 @@ pub mod answers;
 pub mod artefacts;
 mod asked;
 pub mod below;
+mod bounded;
 mod build_id;
 mod checkpoint;
 mod clock;
@@ -50,6 +51,7 @@ mod warnings;
 mod watch;
 
 pub use asked::Asked;
+pub use bounded::BoundedRegret;
 pub use build_id::build;
 pub use checkpoint::Interval;
 pub use conduct::{Conclusion, Outcome};
@@ -99,6 +101,29 @@ pub struct Overrides {
     pub allow_paths: bool,
     /// Policies and tasks of the program.
     pub kinds: Kinds,
+}
+
+impl Overrides {
+    /// Changes a scenario; `names` are those of the changes in messages.
+    fn apply(&self, root: &mut Node, [set, seeds, reference]: [&str; 3]) -> Result<(), ScenarioError> {
+        for (key, value) in &self.set {
+            match value.is_empty() {
+                true => root.remove(key, set)?,
+                false => root.set(key, tree::parse_value(value, set))?,
+            }
+        }
+        if let Some(count) = self.seeds {
+            root.set("seeds", tree::parse_value(&count.to_string(), seeds))?;
+        }
+        if let Some(policy) = &self.reference {
+            root.set("report.reference", Node::text(policy, reference))?;
+        }
+        Ok(())
+    }
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })
 }
 
 /// A checked experiment.
@@ -183,24 +208,8 @@ impl Experiment {
     ) -> Result<Self, Error> {
         let text = read_scenario(path)?;
         let mut root = tree::parse(path, &text).map_err(ScenarioError::from)?;
-        for (key, value) in &overrides.set {
-            let changed = match value.is_empty() {
-                true => root.remove(key, "--set"),
-                false => root.set(key, tree::parse_value(value, "--set")),
-            };
-            changed.map_err(ScenarioError::from)?;
-        }
-        if let Some(seeds) = overrides.seeds {
-            root.set("seeds", tree::parse_value(&seeds.to_string(), "--seeds")).map_err(ScenarioError::from)?;
-        }
-        if let Some(reference) = &overrides.reference {
-            let text = Node::text(reference, "--reference");
-            root.set("report.reference", text).map_err(ScenarioError::from)?;
-        }
+        overrides.apply(&mut root, ["--set", "--seeds", "--reference"])?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let absolute = |folder: &Path| {
-            std::path::absolute(folder).map_err(|source| Error::Read { path: folder.to_owned(), source })
-        };
         let (folder, data) = (absolute(folder)?, overrides.data.as_deref().map(absolute).transpose()?);
         let mut reach = Reach::below(&folder, data.as_deref());
         reach.anywhere = overrides.allow_paths;
@@ -212,6 +221,20 @@ impl Experiment {
             reach.known = manifest.map_or(known, |manifest| manifest.data.clone());
             reach.compares = manifest.is_some();
         }
+        Self::from_tree_with(root, reach, overrides.kinds.clone())
+    }
+
+    /// Checks every point of the sweep of a scenario that is a text of a program, with a name for messages. Its folder
+    /// is the current one, and changes are named as arguments of a function.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn from_text(name: &str, text: &str, overrides: &Overrides) -> Result<Self, Error> {
+        let mut root = tree::parse(Path::new(name), text).map_err(ScenarioError::from)?;
+        overrides.apply(&mut root, ["set", "seeds", "reference"])?;
+        let data = overrides.data.as_deref().map(absolute).transpose()?;
+        let reach =
+            Reach { anywhere: overrides.allow_paths, ..Reach::below(&absolute(Path::new("."))?, data.as_deref()) };
         Self::from_tree_with(root, reach, overrides.kinds.clone())
     }
 

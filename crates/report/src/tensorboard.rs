@@ -11,6 +11,7 @@
 use super::export::{Cells, Exported, ExportedTable, exported};
 use super::source::Results;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::files::write_file;
 use fedgenie_experiment::experiment::stored::Reader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,18 +30,22 @@ const KEY: [&str; 4] = ["seed", "point", "round", "closed_s"];
 pub fn export_tensorboard(folders: &[PathBuf], into: &Path, reader: &Reader<'_>) -> Result<Exported, Error> {
     let results = Results::load_all(folders, &reader.using_rounds())?;
     let rounds = exported(&results, "rounds")?.expect("there is a table of rounds");
-    let mut paths = Vec::new();
-    for (name, events) in runs(&rounds, results.len() > 1) {
-        let folder = into.join(name);
-        let path = folder.join(EVENTS_FILE);
-        if path.symlink_metadata().is_ok() {
-            let message = format!("{} is there already; give -o another folder, or delete it", path.display());
-            return Err(Error::Usage(message));
-        }
-        let failed = |source| Error::Write { path: path.clone(), source };
-        fs::create_dir_all(&folder).and_then(|()| fs::write(&path, events)).map_err(failed)?;
-        paths.push(path);
+    let runs = runs(&rounds, results.len() > 1);
+    let paths: Vec<PathBuf> = runs.keys().map(|name| into.join(name).join(EVENTS_FILE)).collect();
+    if let Some(path) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
+        let message = format!("{} is there already; give -o another folder, or delete it", path.display());
+        return Err(Error::Usage(message));
     }
+    let write = |(path, events): (&PathBuf, &Vec<u8>)| {
+        let folder = path.parent().expect("a file in the folder of its run");
+        fs::create_dir_all(folder).map_err(|source| Error::Write { path: path.clone(), source })?;
+        write_file(path, events)
+    };
+    paths
+        .iter()
+        .zip(runs.values())
+        .try_for_each(write)
+        .inspect_err(|_: &Error| paths.iter().for_each(|path| drop(fs::remove_file(path))))?;
     let warnings = results.iter().flat_map(Results::warnings_of_runs).collect();
     Ok(Exported { paths, warnings })
 }

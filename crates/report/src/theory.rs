@@ -1,13 +1,12 @@
-//! Fitted growth of the mean regret, and the bound of Theorem 1.
+//! Fitted growth of the mean regret, and bounds that theorems state of a regret.
 
 use super::courses::{Between, Course, value_at};
 use super::model::{Line, LineKind};
 use super::study::{Arm, Study, rounded, rounded_x};
 use fedgenie_core::math::float;
 use fedgenie_core::math::statistics::growth::{Fit, Model, exponent, fit, mean_curve};
-use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::rng::Streams;
-use fedgenie_experiment::experiment::{RunSummary, number};
+use fedgenie_experiment::experiment::{CurvePoint, RunSummary, number};
 
 /// The meaning of the thin dashed lines.
 pub(super) const FITS: &str = "Thin dashed lines are growth curves, fitted to the means over the last 90 % of the rounds: of \
@@ -17,9 +16,9 @@ pub(super) const FITS: &str = "Thin dashed lines are growth curves, fitted to th
                                where seeds agree, weigh most. The points of a curve depend on each other, so the choice of the form \
                                is less certain than the criterion says. The interval of p is a bootstrap over seeds.";
 
-/// The meaning of the dotted line.
-pub(super) const BOUND: &str = "The dotted line is the bound of Theorem 1 (Ben Ami, Cohen, Zhao, 2025), averaged over the seeds' \
-                                worlds; it may lie far above the measurements.";
+/// The meaning of dotted lines.
+pub(super) const BOUND: &str = "Dotted lines are bounds that theorems state of policies' regret, averaged over the seeds' worlds; \
+                                they may lie far above the measurements.";
 
 /// How many rounds of a curve are fitted.
 const FITTED_ROUNDS: usize = 48;
@@ -32,41 +31,61 @@ const RESAMPLES: u32 = 200;
 /// A power whose exponent is this near to 0 or 1 is a logarithm or a line, however well its last digits fit.
 const SAME: f64 = 0.005;
 
-/// Lines beside the mean regret over rounds, and sentences on them.
+/// Lines beside a regret over rounds, and sentences on them.
 #[derive(Debug, Default)]
 pub(super) struct Theory {
     pub lines: Vec<Line>,
     pub words: Vec<String>,
-    pub has_bound: bool,
 }
 
-/// Fitted growth of every policy's mean regret, and the bound where it is known.
-pub(super) fn of_mean_regret(study: &Study<'_>) -> Theory {
+impl Theory {
+    /// The meanings of its lines.
+    pub fn meanings(&self) -> impl Iterator<Item = &'static str> {
+        let has = |role| self.lines.iter().any(|line| line.role == role);
+        [(LineKind::Fit, FITS), (LineKind::Bound, BOUND)].into_iter().filter(move |&(role, _)| has(role)).map(|of| of.1)
+    }
+}
+
+/// Fitted growth of every policy's regret, where the meter is the mean regret, and the bound where one is stated.
+pub(super) fn of_regret(study: &Study<'_>, meter: &str) -> Theory {
     let mut theory = Theory::default();
     for arm in &study.arms {
-        let course = |run: &RunSummary| -> Course {
-            run.curve.iter().filter_map(|point| Some((f64::from(point.round), point.regret.mean?))).collect()
-        };
-        let courses: Vec<Course> = arm.all_runs().map(course).filter(|course| !course.is_empty()).collect();
-        let last = courses.iter().filter_map(|course| course.last()).map(|point| point.0).fold(f64::INFINITY, f64::min);
-        if !last.is_finite() || last < 2.0 {
-            continue;
-        }
-        if let Some((found, words)) = fitted(&courses, last) {
+        let regrets = courses(arm, |point| point.regret.mean);
+        if let Some(last) = common_end(&regrets).filter(|_| meter == "mean")
+            && let Some((found, words)) = fitted(&regrets, last)
+        {
             theory.lines.push(line(arm, LineKind::Fit, found.formula(), last / 10.0, last, |n| Some(found.value(n))));
             theory.words.push(format!("{}: grows like {words}", arm.label));
         }
-        let bounds: Vec<Bound> = arm.all_runs().filter_map(|run| run.bound).collect();
-        if !bounds.is_empty() {
-            let mean = |n| Some(bounds.iter().map(|bound| bound.at(n)).sum::<Option<f64>>()? / bounds.len() as f64);
-            let bound = line(arm, LineKind::Bound, "bound of Theorem 1".to_owned(), 1.0, last, mean);
-            theory.has_bound |= !bound.points.is_empty();
-            let words = |value| format!("{}: bound of Theorem 1 after {last} rounds: {}", arm.label, number(value));
-            theory.words.extend(mean(last).map(words));
-            theory.lines.extend(Some(bound).filter(|bound| !bound.points.is_empty()));
-        }
+        let stated = arm.all_runs().find_map(|run| run.bound.as_ref().filter(|bound| bound.meter == meter));
+        let Some(stated) = stated else { continue };
+        let bounds = courses(arm, |point| point.bound);
+        let Some(last) = common_end(&bounds) else { continue };
+        let first = bounds.iter().map(|course| course[0].0).fold(1.0, f64::max);
+        let mean = |n| {
+            let all = bounds.iter().map(|course| value_at(course, n, Between::Straight));
+            Some(all.sum::<f64>() / bounds.len() as f64)
+        };
+        let name = format!("bound of {}", stated.name);
+        theory.words.extend(mean(last).map(|at| format!("{}: {name} after {last} rounds: {}", arm.label, number(at))));
+        let bound = line(arm, LineKind::Bound, name, first, last, mean);
+        theory.lines.extend(Some(bound).filter(|bound| !bound.points.is_empty()));
     }
     theory
+}
+
+/// A quantity of each run over rounds, where it has it.
+fn courses(arm: &Arm<'_>, value: impl Fn(&CurvePoint) -> Option<f64>) -> Vec<Course> {
+    let course = |run: &RunSummary| -> Course {
+        run.curve.iter().filter_map(|point| Some((f64::from(point.round), value(point)?))).collect()
+    };
+    arm.all_runs().map(course).filter(|course| !course.is_empty()).collect()
+}
+
+/// The last round of the shortest of several courses; `None` where there is no course of two rounds.
+fn common_end(courses: &[Course]) -> Option<f64> {
+    let last = courses.iter().filter_map(|course| course.last()).map(|point| point.0).fold(f64::INFINITY, f64::min);
+    (last.is_finite() && last >= 2.0).then_some(last)
 }
 
 /// The form that fits best, and a sentence on it; `None` for a short or a constant curve.

@@ -11,6 +11,7 @@
 
 mod actor_critic;
 mod answers;
+mod bound;
 pub mod bsfl;
 mod candidates;
 mod capabilities;
@@ -42,6 +43,7 @@ pub mod thompson;
 mod view;
 
 pub use answers::Answers;
+pub use bound::{BoundWorld, RegretBound};
 pub use candidates::{Busy, Candidates};
 pub(crate) use capabilities::tell_subsets;
 pub use capabilities::{Bounds, Capabilities, Subsets};
@@ -223,6 +225,15 @@ pub trait Policy: Stateful + Send {
     /// Values that it works out for parameters left open by its scenario, by key, in the scenario's form.
     fn effective(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
+    }
+
+    /// A theorem's bound on its regret, if there is one in this world. Asked before the first round of one server's
+    /// policy, where regret is metered; pages draw it, and a run that exceeds it warns.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn bound(&self, _world: &BoundWorld<'_>) -> Result<Option<RegretBound>, Failure> {
+        Ok(None)
     }
 
     /// A warning to the user about a finished run.

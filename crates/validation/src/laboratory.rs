@@ -8,6 +8,7 @@ use fedgenie_experiment::experiment::{
     Earlier, Experiment, LookedAt, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads,
     artefacts, execute,
 };
+use fedgenie_experiment::scenario::Kinds;
 use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
 use serde::Serialize;
@@ -81,6 +82,8 @@ pub struct Laboratory<'a> {
     data: Option<PathBuf>,
     /// Whether scenarios may read files elsewhere.
     allow_paths: bool,
+    /// Policies and tasks of a program.
+    kinds: Kinds,
     /// The folder that keeps finished runs.
     folder: Option<PathBuf>,
     /// Whether runs of another build are kept whose first rounds replay to the same digests.
@@ -105,6 +108,7 @@ impl<'a> Laboratory<'a> {
             progress,
             data,
             allow_paths,
+            kinds: Kinds::default(),
             folder,
             takes_over,
             kept,
@@ -119,6 +123,13 @@ impl<'a> Laboratory<'a> {
     #[must_use]
     pub const fn allowing_paths(mut self) -> Self {
         self.allow_paths = true;
+        self
+    }
+
+    /// Lets scenarios use policies and tasks of a program.
+    #[must_use]
+    pub fn with_kinds(mut self, kinds: Kinds) -> Self {
+        self.kinds = kinds;
         self
     }
 
@@ -187,6 +198,7 @@ impl<'a> Laboratory<'a> {
                 seeds: Some(*seeds),
                 data: self.data.clone(),
                 allow_paths: self.allow_paths,
+                kinds: self.kinds.clone(),
                 ..Overrides::default()
             },
         )

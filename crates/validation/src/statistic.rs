@@ -1,5 +1,6 @@
 //! Statistics by which claims are judged, one file each.
 
+mod bound;
 mod contribution_rank;
 mod coverage;
 mod difference;
@@ -120,6 +121,7 @@ statistics! {
     "variance-shares" => variance_shares::VarianceShares;
     "growth" => growth::Growth;
     "contribution-rank" => contribution_rank::ContributionRank;
+    "bound" => bound::Bound;
     "theorem-1" => theorem::Theorem;
     "genie-loss" => genie_loss::GenieLoss;
     "disagreement" => disagreement::Disagreement;

@@ -26,10 +26,9 @@
 
 use super::genie::Genie;
 use crate::math::float::{ceil, floor, ln, power, quantise};
-use serde::{Deserialize, Serialize};
 
 /// The constants of the bound.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     /// Number of clients, `K`.
     pub clients: usize,

@@ -70,6 +70,28 @@ pub enum Meter {
     ExpectedExact,
 }
 
+impl Meter {
+    /// Its name in scenarios and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Realised => "realised",
+            Self::Expected => "expected",
+            Self::ExpectedExact => "expected-exact",
+        }
+    }
+
+    /// Its regret; `None` if it is not metered.
+    pub const fn of(self, regret: &Regret) -> Option<f64> {
+        match self {
+            Self::Mean => regret.mean,
+            Self::Realised => regret.realised,
+            Self::Expected => regret.expected,
+            Self::ExpectedExact => regret.expected_exact,
+        }
+    }
+}
+
 /// The largest number of sets that `expected-exact` enumerates.
 pub const MOST_SETS: u64 = 1_000_000;
 

@@ -18,6 +18,9 @@ pub struct CurvePoint<M = Vec<(MetricId, f64)>> {
     pub bytes: u64,
     /// Cumulative regret.
     pub regret: Regret,
+    /// The bound that a theorem states of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<f64>,
     /// Metrics, if the round was evaluated.
     pub metrics: M,
     /// Clients selected at least once so far.
@@ -37,9 +40,9 @@ pub struct CurvePoint<M = Vec<(MetricId, f64)>> {
 impl<M> CurvePoint<M> {
     /// The same point with its metrics in another form.
     pub(super) fn map_metrics<N>(self, map: impl FnOnce(M) -> N) -> CurvePoint<N> {
-        let Self { round, time_s, bytes, regret, metrics, unique_clients, jain, selections, clusters } = self;
+        let Self { round, time_s, bytes, regret, bound, metrics, unique_clients, jain, selections, clusters } = self;
         let metrics = map(metrics);
-        CurvePoint { round, time_s, bytes, regret, metrics, unique_clients, jain, selections, clusters }
+        CurvePoint { round, time_s, bytes, regret, bound, metrics, unique_clients, jain, selections, clusters }
     }
 }
 
@@ -170,6 +173,7 @@ mod tests {
                 time_s: 0.0,
                 bytes: 0,
                 regret: Regret::default(),
+                bound: None,
                 metrics,
                 unique_clients: 1,
                 jain: 1.0,

@@ -1,6 +1,7 @@
 //! One run from its first round, or from where an earlier process left it, to its end.
 
 use super::artefacts::{MEMORY_FILE, POLICY_FILES};
+use super::bounded::Bounded;
 use super::checkpoint::Checkpoints;
 use super::controls::INITIAL;
 use super::execution::Threads;
@@ -10,15 +11,14 @@ use super::refine::Refine;
 use super::warnings::of_run;
 use super::{Curve, CurvePoint, Ended, Experiment, RunId, RunSummary, Watch, files};
 use crate::error::Error;
+use crate::scenario::Sections;
 use fedgenie_core::id::Round;
 use fedgenie_core::limits;
-use fedgenie_core::oracle::bound::Bound;
-use fedgenie_core::oracle::regret::Meter;
+use fedgenie_core::metric::Metric;
 use fedgenie_core::state::{State, StateError, Stateful};
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::metrics::{Bins, Metered};
-use fedgenie_simulator::policy::{PolicyConfig, PolicySource};
-use fedgenie_simulator::protocol::Rule;
+use fedgenie_simulator::policy::PolicyConfig;
 use fedgenie_simulator::recorder::{NoSink, Sink};
 use fedgenie_simulator::run::{Run, RunError, RunSettings};
 use fedgenie_simulator::task::Appendix;
@@ -32,12 +32,26 @@ struct Course<'a> {
     watch: Watch<'a>,
     last: LastRounds,
     refine: Refine,
+    bounded: Bounded,
     /// Rounds that have closed at this instant, where nothing else ends the run.
     standstill: u32,
     before: VirtualTime,
 }
 
-impl Course<'_> {
+impl<'a> Course<'a> {
+    fn new(sections: &'a Sections, metrics: &[Metric]) -> Self {
+        Self {
+            curve: Curve::default(),
+            watch: Watch::new(sections, metrics),
+            last: LastRounds::new(sections.evaluate.last),
+            // Where every round is evaluated, no round lies between two evaluations.
+            refine: Refine::new(sections.evaluate.refine && sections.evaluate.every != Some(1)),
+            bounded: Bounded::default(),
+            standstill: 0,
+            before: VirtualTime::START,
+        }
+    }
+
     /// Observes a round. Returns why the run is over, if it is.
     fn observe(&mut self, run: &Run<'_>, is_bounded: bool) -> Result<Option<Ended>, RunError> {
         let now = run.now();
@@ -50,11 +64,14 @@ impl Course<'_> {
         if !metrics.is_empty() {
             metrics.extend(cluster_numbers(run));
         }
+        let regret = run.regret();
+        let bound = self.bounded.observe(run.round(), &regret).map_err(|failure| run.bound_failed(failure))?;
         self.curve.push(CurvePoint {
             round: run.round().0,
             time_s: now.seconds(),
             bytes: run.accounts().down_bytes.saturating_add(run.accounts().up_bytes),
-            regret: run.regret(),
+            regret,
+            bound,
             metrics,
             unique_clients: run.participation().unique(),
             jain: run.participation().jain(),
@@ -126,11 +143,7 @@ impl Experiment {
         let [initial_file, policy_file] =
             POLICY_FILES.map(|name| folder.filter(|_| sections.record.explain).map(|folder| folder.join(name)));
         let metrics = sections.metrics(&world.measures);
-        let watch = Watch::new(sections, &metrics);
-        let (curve, last) = (Curve::default(), LastRounds::new(sections.evaluate.last));
-        // Where every round is evaluated, no round lies between two evaluations.
-        let refine = Refine::new(sections.evaluate.refine && sections.evaluate.every != Some(1));
-        let mut course = Course { curve, watch, last, refine, standstill: 0, before: VirtualTime::START };
+        let mut course = Course::new(sections, &metrics);
         let failed = |source: RunError| told(id, source);
         let mut run = match from {
             None => Run::new(world, &arm.label, policies, settings.clone(), &mut metered),
@@ -145,6 +158,7 @@ impl Experiment {
                 run
             }
         };
+        course.bounded.take(run.bound().map_err(failed)?);
         let ended = loop {
             let before = run.round();
             threads.step(&mut run).map_err(failed)?;
@@ -188,8 +202,9 @@ impl Experiment {
             }
         }
         write_policy(policy_file.as_deref(), &run)?;
-        let Course { curve, watch, last, .. } = course;
-        let warnings: Vec<String> = watch.warning(run.accounts()).into_iter().chain(run.warnings()).collect();
+        let Course { curve, watch, last, bounded, .. } = course;
+        let warnings = watch.warning(run.accounts()).into_iter().chain(run.warnings()).chain(bounded.warning());
+        let warnings: Vec<String> = warnings.collect();
         let effective = self.effective(id, world, &run);
         let initial = world.initial_metrics(&settings.evaluate).map_err(failed)?;
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
@@ -197,7 +212,7 @@ impl Experiment {
         summary.budget_bytes = world.budget.bytes;
         (summary.with, summary.sees_truth) = (arm.overridden(), Some(sees_truth));
         (summary.metrics, summary.outcomes) = metered.finish(summary.metrics.clients.take());
-        summary.bound = bound(world, &arm.policy, arm.cohort);
+        summary.bound = bounded.found();
         summary.effective = effective;
         summary.add_control(INITIAL, by_name(initial.into_iter().filter(|(_, value)| !value.is_nan())));
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
@@ -240,21 +255,4 @@ fn write_policy(file: Option<&Path>, run: &Run<'_>) -> Result<(), Error> {
         Some((file, contents)) => files::write_file(file, &contents),
         None => Ok(()),
     }
-}
-
-/// The bound of Theorem 1, if the policy and its world satisfy the theorem: BSFL maximises exactly the reward that
-/// regret is measured in, all clients are available and every update is waited for, and the policy may choose as many
-/// clients as the protocol.
-fn bound(world: &World, policy: &PolicySource, most: Option<u32>) -> Option<Bound> {
-    let (Some(PolicyConfig::Bsfl(config)), Rule::Rounds(rule), Some(truth)) =
-        (policy.config(), &world.protocol.rule, &world.truth)
-    else {
-        return None;
-    };
-    let waits_for_all = rule.ask == rule.take && rule.cut.is_none() && world.population.availability().is_always();
-    let is_limited = most.is_some_and(|most| (most as usize) < rule.ask);
-    if is_limited || !waits_for_all || !truth.meters.contains(&Meter::Mean) || !config.maximises(&truth.genie.reward) {
-        return None;
-    }
-    Bound::of(&truth.genie, &world.shares, rule.ask).filter(|bound| bound.delta_min.is_some())
 }

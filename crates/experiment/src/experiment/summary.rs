@@ -10,6 +10,7 @@ pub(super) use read::read_metrics;
 
 use super::answer::Answer;
 use super::asked::Asked;
+use super::bounded::BoundedRegret;
 use super::controls::{self, Controls};
 use super::ended::Ended;
 use super::estimates::{FollowUps, differences, estimates, median_differences, medians_of, untils};
@@ -22,7 +23,6 @@ use crate::scenario::report::ReportConfig;
 use crate::scenario::{Point, Sweep};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::{Metric, MetricId};
-use fedgenie_core::oracle::bound::Bound;
 use fedgenie_core::record::Regret;
 use fedgenie_learning::data::partition::Skew;
 use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
@@ -173,10 +173,9 @@ pub struct RunSummary {
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
-    /// The bound of Theorem 1 on the mean regret, where it applies to the policy in its world; not part of
-    /// `summary.json`.
-    #[serde(default, skip_serializing)]
-    pub bound: Option<Bound>,
+    /// The regret beside the bound that a theorem states of the policy in its world; in no digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<BoundedRegret>,
     /// Sums over its rounds; not part of `summary.json`.
     #[serde(default, skip_serializing)]
     pub metrics: RunMetrics,
@@ -190,8 +189,6 @@ pub struct RunWithCurve<'a> {
     curve: Vec<CurvePoint<Map<String, Value>>>,
     measured: &'a [Metric],
     metrics: &'a RunMetrics,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bound: Option<Bound>,
 }
 
 impl RunSummary {
@@ -280,7 +277,6 @@ impl RunSummary {
             curve: self.curve.iter().map(|point| point.clone().map_metrics(named)).collect(),
             measured: &self.measured,
             metrics: &self.metrics,
-            bound: self.bound,
         }
     }
 

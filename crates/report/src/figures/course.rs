@@ -1,7 +1,7 @@
 //! Values over rounds, virtual time and traffic: metrics, regret, participation.
 
 use super::super::courses::{Between, Over, lines};
-use super::super::model::{Axis, Chart, Choice, Figure, Line, LineKind, Mark, Scale};
+use super::super::model::{Axis, Chart, Choice, Figure, Line, Mark, Scale};
 use super::super::study::{Study, capitalised, id, linear, regret_words};
 use super::super::theory;
 use super::{either, how_means_are_shown, marks, mean_words};
@@ -135,12 +135,9 @@ fn regrets_of(study: &Study<'_>, with_theory: bool) -> Vec<Figure> {
             let caption = format!("{}, summed over rounds. {drawn}", capitalised(&regret_words(meter)));
             let mut method = format!("{}. {how}", meant(meter));
             let mut summary = finals(study, &format!("regret.{meter}"), "after the last round");
-            if with_theory && over == Over::Rounds && meter == "mean" {
-                let theory = theory::of_mean_regret(study);
-                let has_fits = theory.lines.iter().any(|line| line.role == LineKind::Fit);
-                for words in [has_fits.then_some(theory::FITS), theory.has_bound.then_some(theory::BOUND)] {
-                    method.extend(words.map(|words| format!(" {words}")));
-                }
+            if with_theory && over == Over::Rounds {
+                let theory = theory::of_regret(study, meter);
+                method.extend(theory.meanings().map(|words| format!(" {words}")));
                 lines.extend(theory.lines);
                 summary.extend(theory.words);
             }

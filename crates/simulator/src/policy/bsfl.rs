@@ -38,13 +38,15 @@
 //! equal; the lexicographically smallest wins.
 
 use super::{
-    BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, SampleMeans, Selection,
-    SelectionRequest, ServerView,
+    BoundWorld, BuildContext, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, RegretBound,
+    SampleMeans, Selection, SelectionRequest, ServerView,
 };
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::{ln, sqrt};
+use fedgenie_core::oracle::bound::Bound;
+use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::{Reward, bottleneck};
 use fedgenie_core::oracle::{Instance, Solver, SolverConfig};
 use fedgenie_core::state::Stateful;
@@ -88,7 +90,7 @@ impl PolicySettings for Config {
 
     fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         let solver = self.solver.build(&self.reward()?).map_err(|message| Complaint::new("solver", message))?;
-        self.build_with(context, solver)
+        self.made(context, solver, matches!(self.solver, SolverConfig::Exact(_)))
     }
 }
 
@@ -112,11 +114,6 @@ impl Config {
         })
     }
 
-    /// Whether the policy maximises this reward, and exactly.
-    pub fn maximises(&self, reward: &Reward) -> bool {
-        matches!(self.solver, SolverConfig::Exact(_)) && self.reward().is_ok_and(|own| own == *reward)
-    }
-
     /// The policy with a solver of its own instead of `solver`.
     ///
     /// # Errors
@@ -126,8 +123,18 @@ impl Config {
         context: &BuildContext<'_>,
         solver: Box<dyn Solver>,
     ) -> Result<Box<dyn Policy>, Complaint> {
+        self.made(context, solver, false)
+    }
+
+    fn made(
+        &self,
+        context: &BuildContext<'_>,
+        solver: Box<dyn Solver>,
+        is_exact: bool,
+    ) -> Result<Box<dyn Policy>, Complaint> {
         Ok(Box::new(Bsfl {
             reward: self.reward()?,
+            is_exact,
             cohort: context.cohort,
             solver,
             speeds: SampleMeans::new(context.clients),
@@ -142,6 +149,8 @@ impl Config {
 struct Bsfl {
     #[state(skip = "from the scenario")]
     reward: Reward,
+    #[state(skip = "from the scenario")]
+    is_exact: bool,
     #[state(skip = "from the scenario")]
     cohort: usize,
     #[state(skip = "buffers of the solver")]
@@ -213,5 +222,20 @@ impl Policy for Bsfl {
         explanation.clients(clients.iter().copied());
         self.speeds.explain(clients, "speed", explanation);
         Ok(())
+    }
+
+    /// Theorem 1, if policy and world satisfy it: the policy maximises exactly the reward that regret is measured in,
+    /// all clients are available, and every update is waited for.
+    fn bound(&self, world: &BoundWorld<'_>) -> Result<Option<RegretBound>, Failure> {
+        let maximises = self.is_exact && self.reward == world.genie.reward;
+        if !(maximises && world.waits_for_all && world.is_always_available) {
+            return Ok(None);
+        }
+        let bound = Bound::of(world.genie, world.shares, world.cohort).filter(|bound| bound.delta_min.is_some());
+        Ok(bound.map(|bound| RegretBound {
+            meter: Meter::Mean,
+            name: "Theorem 1".to_owned(),
+            at: Box::new(move |round| Ok(bound.at(f64::from(round.0)))),
+        }))
     }
 }

@@ -1,8 +1,8 @@
 //! A policy that may choose fewer clients than the protocol lets it: `[policy.X] cohort = n`.
 
 use super::{
-    Bounds, BuildContext, Capabilities, Explanation, Feedback, Policy, PolicyRng, PolicySource, Probe, Selection,
-    SelectionRequest, ServerView, Subsets, Wants,
+    BoundWorld, Bounds, BuildContext, Capabilities, Explanation, Feedback, Policy, PolicyRng, PolicySource, Probe,
+    RegretBound, Selection, SelectionRequest, ServerView, Subsets, Wants,
 };
 use fedgenie_core::config::Complaint;
 use fedgenie_core::failure::Failure;
@@ -139,6 +139,11 @@ impl Policy for Limited {
 
     fn effective(&self) -> Vec<(&'static str, Value)> {
         self.policy.effective()
+    }
+
+    fn bound(&self, world: &BoundWorld<'_>) -> Result<Option<RegretBound>, Failure> {
+        // With fewer clients than the genie selects, another theorem would be needed.
+        if self.most < world.cohort { Ok(None) } else { self.policy.bound(world) }
     }
 
     fn warning(&self) -> Option<String> {

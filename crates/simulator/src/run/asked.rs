@@ -1,7 +1,7 @@
 //! A run whose selections are made by its caller: a step stops at the question, and goes on with the answer.
 //!
 //! [`Run::ask`] plays up to the next question and shows it, [`Run::tell`] takes the selection and plays to the end of
-//! the round. Both are the two halves of [`Run::step`]. The caller knows what a policy without capabilities knows,
+//! the round. Both are the two halves of [`Run::step`]. The caller knows what a policy that declares `bounds` knows,
 //! draws from the policy's stream, and is told the same feedback; it sends no probes.
 //!
 //! # Example
@@ -26,7 +26,8 @@
 use super::round::RunSettings;
 use super::{Protocol, Run, RunError};
 use crate::policy::{
-    Feedback, JobReport, Policy, PolicyRng, RoundReport, Selection, SelectionRequest, ServerView, TrainingReport,
+    Capabilities, Feedback, JobReport, Policy, PolicyRng, RoundReport, Selection, SelectionRequest, ServerView,
+    TrainingReport,
 };
 use crate::protocol::Rule;
 use crate::recorder::Sink;
@@ -135,6 +136,10 @@ struct Caller {
 impl Policy for Caller {
     fn can_be_empty(&self) -> bool {
         true
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { bounds: true, ..Capabilities::default() }
     }
 
     fn select(

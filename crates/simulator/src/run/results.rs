@@ -1,16 +1,18 @@
 //! Results of a run, and its end.
 
 use crate::metrics::{Clients, MOST_TOLD, Offers, Participation};
+use crate::policy::{BoundWorld, RegretBound};
 use crate::population::Group;
 use crate::protocol::Rule;
 use crate::recorder::{ClusterState, Digests};
 use crate::run::Protocol;
 use crate::run::Run;
-use crate::run::error::RunError;
+use crate::run::error::{Failed, RunError};
 use crate::run::learning::Learning;
-use crate::run::round::Server;
+use crate::run::round::{Asker, Server};
 use crate::run::timeline::Accounts;
 use crate::world::Metrics;
+use fedgenie_core::failure::Failure;
 use fedgenie_core::halt::Halt;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::MetricId;
@@ -43,6 +45,34 @@ impl Run<'_> {
             Protocol::Buffered(buffered) => buffered.selector.policy.warning().into_iter().collect(),
             Protocol::Hierarchy(hierarchy) => hierarchy.warnings(),
         }
+    }
+
+    /// The bound that a theorem states of the policy's regret in this world, where its meter is in use.
+    ///
+    /// # Errors
+    /// If the policy fails.
+    pub fn bound(&self) -> Result<Option<RegretBound>, RunError> {
+        let world = self.engine.world;
+        let (Protocol::Rounds(rounds), Rule::Rounds(rule), Some(truth)) =
+            (&self.protocol, &world.protocol.rule, &world.truth)
+        else {
+            return Ok(None);
+        };
+        let seen = BoundWorld {
+            cohort: rule.ask,
+            take: rule.take,
+            waits_for_all: rule.ask == rule.take && rule.cut.is_none(),
+            is_always_available: world.population.availability().is_always(),
+            shares: &world.shares,
+            genie: &truth.genie,
+        };
+        let found = rounds.selector.policy.bound(&seen).map_err(|failure| self.bound_failed(failure))?;
+        Ok(found.filter(|bound| truth.meters.contains(&bound.meter)))
+    }
+
+    /// The error of a policy that failed to state its bound.
+    pub fn bound_failed(&self, failure: Failure) -> RunError {
+        Failed::of("bound")(failure).told(Asker::Server.role(&self.server.label), self.round())
     }
 
     /// The current virtual time.

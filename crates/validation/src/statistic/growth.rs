@@ -127,6 +127,7 @@ mod tests {
                 time_s: 0.0,
                 bytes: 0,
                 regret: fedgenie_core::record::Regret::default(),
+                bound: None,
                 metrics: Vec::new(),
                 unique_clients: 1,
                 jain: 1.0,
