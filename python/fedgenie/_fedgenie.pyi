@@ -10,6 +10,31 @@ from numpy.typing import NDArray
 from fedgenie._views import Bounds, Probed, Segment
 from fedgenie.errors import RunError
 
+__all__ = [
+    "__version__",
+    "Updates",
+    "Ask",
+    "BoundWorld",
+    "Rng",
+    "Choice",
+    "Context",
+    "Feedback",
+    "Jobs",
+    "Trained",
+    "Round",
+    "Subsets",
+    "Columns",
+    "Results",
+    "Job",
+    "Update",
+    "command",
+    "run",
+    "load",
+    "Playing",
+    "play",
+    "verify",
+]
+
 __version__: str
 
 @final

@@ -99,7 +99,7 @@ class Frame:
     def to_arrow(self) -> Any:
         """A table of pyarrow."""
         try:
-            import pyarrow as pa
+            import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
         except ImportError as error:
             raise _missing("arrow", error) from error
         return pa.table(self)

@@ -21,8 +21,8 @@ __all__ = ["Task"]
 if TYPE_CHECKING:
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    Data = tuple[torch.Tensor, torch.Tensor]
-    Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    _Data = tuple[torch.Tensor, torch.Tensor]
+    _Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 else:
     try:
         import torch
@@ -82,9 +82,9 @@ class Task:
     def __init__(
         self,
         make_model: Callable[[], torch.nn.Module],
-        clients: Sequence[Data],
-        test: Data,
-        loss: Loss | None = None,
+        clients: Sequence[_Data],
+        test: _Data,
+        loss: _Loss | None = None,
         optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] | None = None,
         epochs: int = 1,
         batch: int = 32,
@@ -94,7 +94,7 @@ class Task:
         if processes < 1:
             message = f"found processes={processes}; expected at least 1"
             raise ValueError(message)
-        cross_entropy: Loss = torch.nn.functional.cross_entropy
+        cross_entropy: _Loss = torch.nn.functional.cross_entropy
         self.make_model = make_model
         self.clients = clients
         self.test = test
