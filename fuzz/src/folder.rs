@@ -47,7 +47,7 @@ impl Complete {
         let (threads, folder) = (Threads::new(1).unwrap(), files::folder().join("results"));
         let opened = ResultFolder::open(&folder, &experiment, Earlier::Refuse, Shard::WHOLE).unwrap();
         let options = RunFileOptions::default();
-        let outputs = Outputs { folder: &opened, files: &options, models: false };
+        let outputs = Outputs { folder: &opened, files: &options, models: false, memory: None };
         let results = execute(&experiment, &experiment.runs(), Some(outputs), &threads, &DataCache::default(), &Silent);
         let runs: Vec<_> = results.into_iter().map(Result::unwrap).collect();
         opened

@@ -62,6 +62,7 @@ class Frame:
             texts = np.array([*mask, None], dtype=object)
             cells: NDArray[Any] = texts[values]
             return cells
+        values.flags.writeable = False
         return values if described["required"] else np.ma.masked_array(values, mask)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -80,13 +81,14 @@ class Frame:
             described = self._columns.described(name)
             if described["kind"] == "text":
                 dtype: Any = "str" if pd.__version__ >= "3" else "string"
-                made[name] = pd.array(self[name], dtype=dtype)
+                made[name] = pd.array([*mask], dtype=dtype).take(values, allow_fill=True)
             elif described["required"]:
                 made[name] = values
             else:
                 kind = pd.arrays.IntegerArray if described["kind"] == "integer" else pd.arrays.FloatingArray
-                made[name] = kind(values.copy(), mask.copy())
-        return pd.DataFrame(made)
+                made[name] = kind(values, mask)
+        # The arrays are new, and nobody else has them.
+        return pd.DataFrame(made, copy=False)
 
     def to_polars(self) -> polars.DataFrame:
         """A data frame of polars."""

@@ -10,6 +10,11 @@ pub fn array<'py, T: Element>(py: Python<'py>, values: Vec<T>) -> PyResult<Bound
     Ok(PyArray1::from_vec(py, values).try_readwrite()?.make_nonwriteable().as_any().clone())
 }
 
+/// A vector as an array that its reader may change, which is made faster.
+pub fn own<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
+    PyArray1::from_vec(py, values).into_any()
+}
+
 /// A copy of a slice.
 pub fn copy<'py, T: Element + Copy>(py: Python<'py>, values: &[T]) -> PyResult<Bound<'py, PyAny>> {
     array(py, values.to_vec())

@@ -76,7 +76,9 @@ fn one(item: &Bound<'_, PyAny>) -> PyResult<u32> {
 /// The clients of an answer, in its order.
 pub fn clients(answer: &Bound<'_, PyAny>) -> PyResult<Chosen> {
     if let Ok(array) = answer.cast::<PyArray1<u32>>() {
-        return Ok((array.try_readonly()?.as_array().to_vec(), Vec::new()));
+        // Only an array whose items do not lie in a row needs more than a copy.
+        let copied = array.to_vec();
+        return Ok((copied.or_else(|_| Ok::<_, PyErr>(array.try_readonly()?.as_array().to_vec()))?, Vec::new()));
     }
     if let Ok(array) = answer.cast::<PyArray1<i64>>() {
         let array = array.try_readonly()?;

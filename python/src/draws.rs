@@ -51,7 +51,7 @@ impl Draws {
     fn random<'py>(&self, py: Python<'py>, size: Option<usize>) -> PyResult<Bound<'py, PyAny>> {
         self.draw(|stream, _| match size {
             None => Ok(stream.uniform().into_pyobject(py)?.into_any()),
-            Some(size) => arrays::array(py, (0..size).map(|_| stream.uniform()).collect()),
+            Some(size) => Ok(arrays::own(py, (0..size).map(|_| stream.uniform()).collect())),
         })
     }
 
@@ -63,7 +63,7 @@ impl Draws {
             below.ok_or_else(|| PyValueError::new_err(format!("found n = {n}; there is no whole number below it")))?;
         self.draw(|stream, _| match size {
             None => Ok(stream.below(below).into_pyobject(py)?.into_any()),
-            Some(size) => arrays::array(py, (0..size).map(|_| stream.below(below) as i64).collect()),
+            Some(size) => Ok(arrays::own(py, (0..size).map(|_| stream.below(below) as i64).collect())),
         })
     }
 
@@ -78,7 +78,7 @@ impl Draws {
             let is_available = is_available || clients == ask.available.list();
             let candidates = if is_available { ask.available } else { Candidates::from(&clients[..]) };
             draw_uniform(&candidates, m, &mut deck.borrow_mut(), stream, &mut selection);
-            arrays::ids(py, &selection)
+            Ok(arrays::own(py, selection.iter().map(|client| client.0).collect()))
         })
     }
 
@@ -87,7 +87,7 @@ impl Draws {
         let mut clients = choice::clients(ids)?.0;
         self.draw(|stream, _| {
             stream.shuffle(&mut clients);
-            arrays::array(py, clients)
+            Ok(arrays::own(py, clients))
         })
     }
 

@@ -55,11 +55,6 @@ impl Columns {
     }
 }
 
-/// The values where there are some, and whether each is missing.
-fn masked<T: Copy + Default>(values: &[Option<T>]) -> (Vec<T>, Vec<bool>) {
-    values.iter().map(|value| (value.unwrap_or_default(), value.is_none())).unzip()
-}
-
 #[pymethods]
 impl Columns {
     #[getter]
@@ -92,21 +87,26 @@ impl Columns {
         Ok(described)
     }
 
-    /// Values and a mask of the missing ones; of texts the places in a list, −1 where one is missing, and the list.
-    fn values<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        fn pair<'py, T: numpy::Element>(
+    /// Values and a mask of the missing ones, if there may be any, as new arrays; of texts the places in a list, −1 where
+    /// one is missing, and the list.
+    fn values<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
+        fn pair<'py, T: numpy::Element + Copy + Default>(
             py: Python<'py>,
-            (values, mask): (Vec<T>, Vec<bool>),
-        ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-            Ok((arrays::array(py, values)?, arrays::array(py, mask)?))
+            cells: &[Option<T>],
+            is_required: bool,
+        ) -> (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>) {
+            let values = arrays::own(py, cells.iter().map(|cell| cell.unwrap_or_default()).collect());
+            let mask = || arrays::own(py, cells.iter().map(Option::is_none).collect());
+            (values, (!is_required).then(mask))
         }
-        match &self.column(name)?.cells {
+        let column = self.column(name)?;
+        match &column.cells {
             Cells::Text(Texts { places, texts, .. }) => {
                 let places = places.iter().map(|place| place.map_or(-1, i64::from)).collect();
-                Ok((arrays::array(py, places)?, texts.into_pyobject(py)?.into_any()))
+                Ok((arrays::own(py, places), Some(texts.into_pyobject(py)?.into_any())))
             }
-            Cells::Integer(values) => pair(py, masked(values)),
-            Cells::Number(values) => pair(py, masked(values)),
+            Cells::Integer(cells) => Ok(pair(py, cells, column.is_required)),
+            Cells::Number(cells) => Ok(pair(py, cells, column.is_required)),
         }
     }
 

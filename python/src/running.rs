@@ -5,6 +5,7 @@ use crate::results::Results;
 use crate::setup::Setup;
 use crate::waiting::in_background;
 use fedgenie::error::Error;
+use fedgenie::experiment::recorded::Memory;
 use fedgenie::experiment::{Conclusion, Earlier, Experiment, Outcome, Progress, RunId, RunOptions, Summary, Threads};
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
@@ -12,6 +13,9 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Rounds that are kept in memory, about 200 MB; tables read those of other runs from their files.
+const ROUNDS_IN_MEMORY: usize = 1_000_000;
 
 /// Where results go, and how.
 #[derive(Clone)]
@@ -71,11 +75,13 @@ fn conduct(setup: &Setup, wishes: &Wishes, threads: &Threads, noted: &Noted) -> 
     let draw = |into: &Path, of: &Path, experiment: &Experiment, summary: &Summary| {
         write_with_records(into, of, experiment, summary)
     };
+    let memory = Memory::of_rounds(ROUNDS_IN_MEMORY);
     let options = RunOptions {
         folder: Some(&wishes.folder),
         earlier: wishes.earlier,
         files: RunFileOptions { events: wishes.events, timeline: None },
         models: wishes.models,
+        memory: Some(&memory),
         progress: noted,
         draw: if wishes.is_kept { Some(&draw) } else { None },
         ..RunOptions::default()

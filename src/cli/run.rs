@@ -53,6 +53,7 @@ pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
         interval: checkpoint,
         files,
         models: arguments.models,
+        memory: None,
         progress: &watched,
         draw: Some(&draw),
     };

@@ -123,7 +123,7 @@ fn a_panic_fails_its_run_and_the_others_are_kept_and_summed_up() {
         let (threads, path) = (Threads::new(threads).unwrap(), work.path(&format!("out-{threads}")));
         let folder = ResultFolder::open(&path, &experiment, Earlier::Refuse, Shard::WHOLE).unwrap();
         let files = RunFileOptions { events: true, timeline: None };
-        let outputs = Outputs { folder: &folder, files: &files, models: false };
+        let outputs = Outputs { folder: &folder, files: &files, models: false, memory: None };
         let runs = experiment.runs();
         let results = execute(&experiment, &runs, Some(outputs), &threads, &DataCache::default(), &Silent);
         let mut complete: Vec<RunSummary> = Vec::new();

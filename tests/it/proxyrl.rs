@@ -65,7 +65,12 @@ fn of_policy(protocol: &str, (name, lines): (&str, &str), toy: Toy) -> Experimen
 fn written(experiment: &Experiment) -> Workplace {
     let place = Workplace::new();
     let folder = ResultFolder::open(&place.path("out"), experiment, Earlier::Refuse, Shard::WHOLE).unwrap();
-    let outputs = Outputs { folder: &folder, files: &RunFileOptions { events: false, timeline: None }, models: false };
+    let outputs = Outputs {
+        folder: &folder,
+        files: &RunFileOptions { events: false, timeline: None },
+        models: false,
+        memory: None,
+    };
     let (one, runs) = (Threads::new(1).unwrap(), experiment.runs());
     let results = execute(experiment, &runs, Some(outputs), &one, &DataCache::default(), &Silent);
     let runs = results.into_iter().map(Result::unwrap).collect::<Vec<_>>();

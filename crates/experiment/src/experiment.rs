@@ -36,6 +36,7 @@ mod options;
 mod outside;
 mod play;
 mod program;
+pub mod recorded;
 mod refine;
 mod reported;
 mod run_file;

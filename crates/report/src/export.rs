@@ -224,7 +224,7 @@ impl<'a> Export<'a> {
 
     fn each_round(&self, add: &mut dyn FnMut(&RoundRow<'a>) -> Result<(), Failed>) -> Result<(), Failed> {
         let mut recorded = self.runs().filter(|of| of.state.status == Status::Complete);
-        recorded.try_for_each(|of| rounds::read(of, |round| add(&RoundRow { of, round })))
+        recorded.try_for_each(|of| rounds::rows(of, add))
     }
 }
 
@@ -245,7 +245,7 @@ where
         .with(text("reason", "why it failed, or cannot be used"), |row| {
             Cell::text(row.of.state.reason.as_deref().unwrap_or_default())
         })
-        .with(rows::changed(), |row| row.of.changed())
+        .with_changed()
         .with(text("ended", "why it ended: rounds, virtual_time, target, plateau, traffic or budget"), |row| {
             let ended = row.of.run.map(|run| serde_json::to_value(run.ended).unwrap_or_default());
             Cell::text(ended.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default())

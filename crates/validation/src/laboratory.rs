@@ -238,7 +238,7 @@ impl<'a> Laboratory<'a> {
         let (found, taken_over, made_anew) = self.look(folder, &opened, experiment)?;
         let missing: Vec<RunId> =
             found.iter().filter(|(_, summary)| summary.is_none()).map(|(run, _)| run.clone()).collect();
-        let outputs = Outputs { folder: &opened, files: &RunFileOptions::default(), models: false };
+        let outputs = Outputs { folder: &opened, files: &RunFileOptions::default(), models: false, memory: None };
         let mut made = self.carry_out(experiment, &missing, Some(outputs))?.into_iter();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let reused = found.len() - missing.len();

@@ -263,7 +263,12 @@ fn clusters_take_in_what_arrives() {
     experiment.set_clusters(|_| Box::new(Next { told: Arc::default() })).unwrap();
     let place = Workplace::new();
     let folder = ResultFolder::open(&place.path("out"), &experiment, Earlier::Refuse, Shard::WHOLE).unwrap();
-    let outputs = Outputs { folder: &folder, files: &RunFileOptions { events: true, timeline: None }, models: false };
+    let outputs = Outputs {
+        folder: &folder,
+        files: &RunFileOptions { events: true, timeline: None },
+        models: false,
+        memory: None,
+    };
     let (one, runs) = (Threads::new(1).unwrap(), experiment.runs());
     let results = execute(&experiment, &runs, Some(outputs), &one, &DataCache::default(), &Silent);
     assert!(results.iter().all(Result::is_ok));

@@ -87,7 +87,7 @@ fn one_of_two() -> Error {
 fn carry_out(place: &Workplace, experiment: &Experiment, threads: &Threads) -> Vec<Result<(), Error>> {
     let folder = ResultFolder::open(&place.path("out"), experiment, Earlier::Resume, Shard::WHOLE).unwrap();
     let files = RunFileOptions::default();
-    let outputs = Outputs { folder: &folder, files: &files, models: false };
+    let outputs = Outputs { folder: &folder, files: &files, models: false, memory: None };
     let results = execute(experiment, &experiment.runs(), Some(outputs), threads, &DataCache::default(), &Silent);
     let complete: Vec<_> = results.iter().filter_map(|result| result.as_ref().ok().cloned()).collect();
     if !threads.is_cancelled() {

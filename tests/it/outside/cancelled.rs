@@ -82,7 +82,7 @@ fn into_folder(
 ) -> (Results, Vec<(String, Round)>) {
     let folder = ResultFolder::open(&place.path("out"), experiment, earlier, Shard::WHOLE).unwrap().saving(interval);
     let (files, goes_on) = (RunFileOptions::default(), GoesOn::default());
-    let outputs = Outputs { folder: &folder, files: &files, models: false };
+    let outputs = Outputs { folder: &folder, files: &files, models: false, memory: None };
     let cache = DataCache::default();
     let results = execute(experiment, &experiment.runs(), Some(outputs), threads, &cache, &goes_on);
     (results, goes_on.0.into_inner().unwrap())

@@ -213,7 +213,7 @@ fn the_folder_keeps_the_other_runs() {
         let results = ResultFolder::open(&folder, &experiment, Earlier::Refuse, Shard::WHOLE).unwrap();
         let results = results.saving(Interval::Rounds(2));
         let (files, threads, runs) = (RunFileOptions::default(), Threads::new(2).unwrap(), experiment.runs());
-        let outputs = Outputs { folder: &results, files: &files, models: false };
+        let outputs = Outputs { folder: &results, files: &files, models: false, memory: None };
         let found = execute(&experiment, &runs, Some(outputs), &threads, &DataCache::default(), &Silent);
         for (run, found) in runs.iter().zip(found) {
             let of = format!("{method}/runs/{}", run.name);

@@ -99,7 +99,12 @@ impl Experiment {
         }
         progress.runs_repeated(&repeated);
         progress.runs_begin(runs.len());
-        let outputs = folder.as_ref().map(|folder| Outputs { folder, files: &options.files, models: options.models });
+        let outputs = folder.as_ref().map(|folder| Outputs {
+            folder,
+            files: &options.files,
+            models: options.models,
+            memory: options.memory,
+        });
         let results = execute(self, &runs, outputs, threads, &cache, progress);
         progress.runs_ended();
 

@@ -1,6 +1,7 @@
 //! Carries runs out: side by side on threads, each in the world of its point, seed and overrides.
 
 use super::clock::GRACE;
+use super::recorded::Memory;
 use super::{Experiment, ResultFolder, RunId, RunSummary};
 use crate::error::Error;
 use fedgenie_core::halt::Halt;
@@ -132,6 +133,8 @@ pub struct Outputs<'a> {
     pub files: &'a RunFileOptions,
     /// The final model.
     pub models: bool,
+    /// Room for their rounds in memory as well.
+    pub memory: Option<&'a Memory>,
 }
 
 /// A world that is built by the first run that needs it and dropped by the last.

@@ -1,6 +1,7 @@
 //! The options of carrying out an experiment, which the command and programs share.
 
 use super::execution::Silent;
+use super::recorded::Memory;
 use super::{Earlier, Experiment, Interval, Progress, Shard, Summary};
 use crate::error::Error;
 use fedgenie_simulator::recorder::RunFileOptions;
@@ -28,6 +29,8 @@ pub struct RunOptions<'a> {
     pub files: RunFileOptions,
     /// Whether final models are written.
     pub models: bool,
+    /// Room for rounds in memory, beside their files: see [`RunSummary::recorded`](super::RunSummary::recorded).
+    pub memory: Option<&'a Memory>,
     /// Messages on the way.
     pub progress: &'a dyn Progress,
     /// Page and pictures, if there are to be any. Called once all runs of the folder have ended.
@@ -44,6 +47,7 @@ impl Default for RunOptions<'_> {
             interval: Interval::default(),
             files: RunFileOptions::default(),
             models: false,
+            memory: None,
             progress: &Silent,
             draw: None,
         }

@@ -16,6 +16,7 @@ use super::ended::Ended;
 use super::estimates::{FollowUps, differences, estimates, median_differences, medians_of, untils};
 use super::heavy::MedianOf;
 use super::measured::{Named, by_name, cluster_numbers};
+use super::recorded::RecordedRound;
 use super::until::{BySeed, Until};
 use super::watch::{Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Incomplete, Reached, RunId};
@@ -31,6 +32,7 @@ use read::{asked, read_at_bytes, read_controls};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Bytes moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,6 +172,9 @@ pub struct RunSummary {
     /// The metrics of the run, as its task declares them; not part of `summary.json`.
     #[serde(default, skip_serializing)]
     pub measured: Vec<Metric>,
+    /// Its recorded rounds, if the run was carried out from its beginning with room for them in memory; in no file.
+    #[serde(skip)]
+    pub recorded: Option<Arc<[RecordedRound]>>,
     /// The run's course, thinned; not part of `summary.json`.
     #[serde(skip)]
     pub curve: Vec<CurvePoint>,
@@ -244,6 +249,7 @@ impl RunSummary {
             warnings: Vec::new(),
             curve: curve.into_points(),
             measured: Vec::new(),
+            recorded: None,
             bound: None,
             metrics: RunMetrics { clients: run.clients(), ..RunMetrics::default() },
         };

@@ -1,12 +1,45 @@
 //! Clients of runs: of `run.json`, which has those of small fleets, or else counted in `rounds.jsonl`.
 
 use super::column::{Cell, Column, Kind};
-use super::rounds::{Round, read};
-use super::rows::{OfRun, RunRow, changed};
+use super::rounds::read;
+use super::rows::{OfRun, RunRow};
 use super::table::{Failed, RUN_KEY, Table};
 use fedgenie_experiment::experiment::RunSummary;
 use fedgenie_experiment::experiment::stored::Status;
+use serde::Deserialize;
 use std::collections::BTreeMap;
+
+/// The clients of a recorded round.
+#[derive(Deserialize)]
+struct Round {
+    round: u32,
+    selected: Vec<u32>,
+    arrived: Vec<u32>,
+    late: Vec<u32>,
+    dropped: Vec<DroppedJob>,
+    #[serde(default)]
+    joined: Vec<Joined>,
+    #[serde(default)]
+    lost_late: Vec<LostLate>,
+}
+
+/// A job whose client was lost.
+#[derive(Deserialize)]
+struct DroppedJob {
+    client: u32,
+}
+
+/// A late update that joined.
+#[derive(Deserialize)]
+struct Joined {
+    client: u32,
+}
+
+/// A late job whose client was lost.
+#[derive(Deserialize)]
+struct LostLate {
+    job: DroppedJob,
+}
 
 /// A run and one of its clients.
 #[derive(Clone)]
@@ -159,5 +192,5 @@ pub(super) fn table<'a>() -> Table<'a, ClientRow<'a>> {
             Cell::count(row.down_bytes)
         })
         .with(Column::new("up_bytes", Kind::Integer, "B", "bytes sent by it for jobs"), |row| Cell::count(row.up_bytes))
-        .with(changed(), |row| row.of.changed())
+        .with_changed()
 }

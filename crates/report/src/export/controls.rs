@@ -1,7 +1,7 @@
 //! Controls of runs: metrics without learning.
 
 use super::column::{Cell, Column, Kind};
-use super::rows::{OfRun, RunRow, changed};
+use super::rows::{OfRun, RunRow};
 use super::table::{RUN_KEY, Table};
 
 /// A run, one of its controls and a metric of it.
@@ -46,5 +46,5 @@ pub(super) fn table<'a>() -> Table<'a, ControlRow<'a>> {
         .with(Column::new("value", Kind::Number, "", "value of the metric; empty where it is not finite"), |row| {
             Cell::number(Some(row.value))
         })
-        .with(changed(), |row| row.of.changed())
+        .with_changed()
 }

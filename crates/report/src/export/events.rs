@@ -1,7 +1,7 @@
 //! Events of runs as `events.jsonl.gz` has them, where they were recorded.
 
 use super::column::{Cell, Column, Kind};
-use super::rows::{OfRun, RunRow, changed};
+use super::rows::{OfRun, RunRow};
 use super::table::{Failed, RUN_KEY, Table};
 use fedgenie_core::record::{DropReason, Outcome, Phase};
 use fedgenie_experiment::error::Error;
@@ -125,7 +125,7 @@ pub(super) fn table<'a>() -> Table<'a, EventRow<'a>> {
     })
     .with(text("metric", "name of a measured metric"), |row| Cell::text(row.event.name.as_deref().unwrap_or_default()))
     .with(Column::new("value", Kind::Number, "", "its value"), |row| Cell::number(row.event.value))
-    .with(changed(), |row| row.of.changed())
+    .with_changed()
 }
 
 /// The file of a run's events.

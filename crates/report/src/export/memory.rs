@@ -1,6 +1,6 @@
 //! A table in memory, column by column.
 
-use super::column::{Cell, Column, Kind, Row};
+use super::column::{Cell, Column, Kind};
 use std::collections::BTreeMap;
 
 /// A table of an export.
@@ -86,18 +86,30 @@ impl ExportedTable {
         };
         Self { name, meaning, rows: 0, columns: columns.map(column).collect() }
     }
+}
 
-    pub(super) fn push(&mut self, row: Row) {
-        self.rows += 1;
-        for (cell, column) in row.into_iter().zip(&mut self.columns) {
-            match (cell, &mut column.cells) {
-                (Cell::Text(text), Cells::Text(texts)) => texts.push(Some(text)),
-                (Cell::Integer(integer), Cells::Integer(cells)) => cells.push(Some(integer)),
-                (Cell::Number(number), Cells::Number(cells)) => cells.push(Some(number)),
-                (_, Cells::Text(texts)) => texts.push(None),
-                (_, Cells::Integer(cells)) => cells.push(None),
-                (_, Cells::Number(cells)) => cells.push(None),
-            }
+impl Cells {
+    /// Adds a cell. Returns whether it is of the type, and not empty where that is required.
+    pub(super) fn push(&mut self, cell: Cell, is_required: bool) -> bool {
+        match (cell, self) {
+            (Cell::Text(text), Self::Text(texts)) => texts.push(Some(text)),
+            (Cell::Integer(integer), Self::Integer(cells)) => cells.push(Some(integer)),
+            (Cell::Number(number), Self::Number(cells)) => cells.push(Some(number)),
+            (Cell::Empty, _) if is_required => return false,
+            (Cell::Empty, Self::Text(texts)) => texts.push(None),
+            (Cell::Empty, Self::Integer(cells)) => cells.push(None),
+            (Cell::Empty, Self::Number(cells)) => cells.push(None),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Adds the last cell once more.
+    pub(super) fn repeat(&mut self) {
+        match self {
+            Self::Text(texts) => texts.places.extend(texts.places.last().copied()),
+            Self::Integer(cells) => cells.extend(cells.last().copied()),
+            Self::Number(cells) => cells.extend(cells.last().copied()),
         }
     }
 }

@@ -1,74 +1,22 @@
 //! Rounds as `rounds.jsonl` has them.
 
 use super::column::{Cell, Column, Kind};
-use super::rows::{OfRun, RunRow, changed};
+use super::rows::{OfRun, RunRow};
 use super::swept::Swept;
 use super::table::{Failed, RUN_KEY, Table};
-use fedgenie_core::record::Regret;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::artefacts::{ROUNDS_FILE, RUNS_FOLDER};
 use fedgenie_experiment::experiment::below;
-use serde::Deserialize;
+use fedgenie_experiment::experiment::recorded::RecordedRound;
+use rayon::prelude::*;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader};
-
-/// A recorded round, as far as it is exported.
-#[derive(Deserialize)]
-pub(super) struct Round {
-    pub round: u32,
-    opened_s: f64,
-    closed_s: f64,
-    pub selected: Vec<u32>,
-    pub arrived: Vec<u32>,
-    pub late: Vec<u32>,
-    pub dropped: Vec<DroppedJob>,
-    #[serde(default)]
-    pub joined: Vec<Joined>,
-    #[serde(default)]
-    pub lost_late: Vec<LostLate>,
-    #[serde(default)]
-    abandoned: bool,
-    #[serde(default)]
-    reward: Option<f64>,
-    #[serde(default)]
-    regret: Regret,
-    down_bytes: u64,
-    up_bytes: u64,
-    #[serde(default)]
-    metrics: BTreeMap<String, Option<f64>>,
-    #[serde(default)]
-    clusters: Option<Clusters>,
-}
-
-/// A job whose client was lost.
-#[derive(Deserialize)]
-pub(super) struct DroppedJob {
-    pub client: u32,
-}
-
-/// A late update that joined.
-#[derive(Deserialize)]
-pub(super) struct Joined {
-    pub client: u32,
-}
-
-/// A late job whose client was lost.
-#[derive(Deserialize)]
-pub(super) struct LostLate {
-    pub job: DroppedJob,
-}
-
-#[derive(Deserialize)]
-struct Clusters {
-    active: u64,
-    reassignments: u64,
-}
+use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader, Read};
 
 /// A row of the table.
 pub(super) struct RoundRow<'a> {
-    pub of: OfRun<'a>,
-    pub round: Round,
+    of: OfRun<'a>,
+    round: Cow<'a, RecordedRound>,
 }
 
 impl<'a> RunRow<'a> for RoundRow<'a> {
@@ -102,10 +50,12 @@ pub(super) fn table<'a>(swept: &'a [Swept], measured: &'a Measured) -> Table<'a,
             )
             .with(seconds("opened_s", "virtual time of its opening"), |row| Cell::number(row.round.opened_s))
             .with(seconds("closed_s", "virtual time of its closing"), |row| Cell::number(row.round.closed_s))
-            .with(count("selected", "selected clients, each time counted"), |row| length(&row.round.selected))
-            .with(count("arrived", "clients whose update arrived in the round"), |row| length(&row.round.arrived))
-            .with(count("late", "clients still under way at its closing, or too stale"), |row| length(&row.round.late))
-            .with(count("dropped", "clients lost before its closing"), |row| length(&row.round.dropped))
+            .with(count("selected", "selected clients, each time counted"), |row| Cell::count(row.round.selected))
+            .with(count("arrived", "clients whose update arrived in the round"), |row| Cell::count(row.round.arrived))
+            .with(count("late", "clients still under way at its closing, or too stale"), |row| {
+                Cell::count(row.round.late)
+            })
+            .with(count("dropped", "clients lost before its closing"), |row| Cell::count(row.round.dropped))
             .with(
                 Column::new("abandoned", Kind::Integer, "", "1 if the round left the model as it was, else 0")
                     .required(),
@@ -133,15 +83,35 @@ pub(super) fn table<'a>(swept: &'a [Swept], measured: &'a Measured) -> Table<'a,
                 Cell::count(row.round.clusters.as_ref().map(|clusters| clusters.reassignments))
             });
     }
-    table.with(changed(), |row| row.of.changed())
+    table.with_changed()
 }
 
-fn length<T>(list: &[T]) -> Cell {
-    Cell::count(list.len() as u64)
+/// Hands out the recorded rounds of a run: those in memory, where they are, or else of its file.
+pub(super) fn rows<'a>(of: OfRun<'a>, add: &mut dyn FnMut(&RoundRow<'a>) -> Result<(), Failed>) -> Result<(), Failed> {
+    match of.run.and_then(|run| run.recorded.as_deref()) {
+        Some(rounds) => rounds.iter().try_for_each(|round| add(&RoundRow { of, round: Cow::Borrowed(round) })),
+        None => read(of, |round| add(&RoundRow { of, round: Cow::Owned(round) })),
+    }
+}
+
+/// About as many bytes of lines are parsed side by side.
+const BATCH: u64 = 1 << 20;
+
+/// Lines in eight parts of about the same length.
+fn parts(mut text: &[u8]) -> Vec<&[u8]> {
+    let length = text.len() / 8 + 1;
+    let mut parts = Vec::new();
+    while !text.is_empty() {
+        let after = text.get(length..).unwrap_or_default().iter().position(|&byte| byte == b'\n');
+        let (part, rest) = text.split_at(after.map_or(text.len(), |after| length + after + 1));
+        parts.push(part);
+        text = rest;
+    }
+    parts
 }
 
 /// Reads the lines of a run's `rounds.jsonl`; none if it is missing, which only changed files may be.
-pub(super) fn read<T: DeserializeOwned>(
+pub(super) fn read<T: DeserializeOwned + Send>(
     of: OfRun<'_>,
     mut each: impl FnMut(T) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
@@ -152,12 +122,21 @@ pub(super) fn read<T: DeserializeOwned>(
         Err(error) if error.kind() == io::ErrorKind::NotFound && !of.state.changed.is_empty() => return Ok(()),
         opened => opened.map_err(unread)?,
     };
-    for (index, line) in BufReader::new(opened).lines().enumerate() {
-        let round = serde_json::from_str(&line.map_err(unread)?).map_err(|error| {
-            let message = format!("{}:{}: this is no recorded round: {error}", path.display(), index + 1);
-            Failed::Other(Error::Usage(message))
-        })?;
-        each(round)?;
+    let (mut file, mut number) = (BufReader::new(opened), 0);
+    loop {
+        let mut text = Vec::new();
+        file.by_ref().take(BATCH).read_to_end(&mut text).map_err(unread)?;
+        if text.is_empty() {
+            return Ok(());
+        }
+        file.read_until(b'\n', &mut text).map_err(unread)?;
+        let parse = |lines: &&[u8]| serde_json::Deserializer::from_slice(lines).into_iter().collect::<Vec<_>>();
+        for round in parts(&text).par_iter().map(parse).collect::<Vec<Vec<Result<T, _>>>>().into_iter().flatten() {
+            number += 1;
+            each(round.map_err(|error| {
+                let message = format!("{}:{number}: this is no recorded round: {error}", path.display());
+                Failed::Other(Error::Usage(message))
+            })?)?;
+        }
     }
-    Ok(())
 }

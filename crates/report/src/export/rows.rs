@@ -76,12 +76,13 @@ impl<'s, T> Table<'s, T> {
     where
         T: RunRow<'a>,
     {
-        self.with(folder(), |row| Cell::text(&row.of().results.name))
-            .with(Column::text("policy", "label of the policy").required(), |row| Cell::text(&row.of().state.arm))
-            .with(Column::new("seed", Kind::Integer, "", "seed of the run").required(), |row| {
+        self.with_runs(|row| std::ptr::from_ref(row.of().state))
+            .with_same(folder(), |row| Cell::text(&row.of().results.name))
+            .with_same(Column::text("policy", "label of the policy").required(), |row| Cell::text(&row.of().state.arm))
+            .with_same(Column::new("seed", Kind::Integer, "", "seed of the run").required(), |row| {
                 Cell::count(row.of().state.seed)
             })
-            .with(point(), |row| Cell::count(row.of().state.point as u64))
+            .with_same(point(), |row| Cell::count(row.of().state.point as u64))
     }
 
     /// Adds the swept paths.
@@ -89,6 +90,16 @@ impl<'s, T> Table<'s, T> {
     where
         T: RunRow<'a>,
     {
-        swept.iter().fold(self, |table, one| table.with(one.column.clone(), |row: &T| one.cell(row.of().settings())))
+        swept
+            .iter()
+            .fold(self, |table, one| table.with_same(one.column.clone(), |row: &T| one.cell(row.of().settings())))
+    }
+
+    /// Adds the column of changed files.
+    pub fn with_changed<'a>(self) -> Self
+    where
+        T: RunRow<'a>,
+    {
+        self.with_same(changed(), |row| row.of().changed())
     }
 }

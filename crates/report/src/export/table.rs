@@ -6,6 +6,7 @@ use super::memory::ExportedTable;
 use super::parquet::Parquet;
 use super::sheet::{Csv, Sheet};
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::stored::RunState;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -39,23 +40,45 @@ pub(super) struct Description {
 
 type Value<'a, T> = Box<dyn Fn(&T) -> Cell + 'a>;
 
+/// How the cells of a column follow from rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Per {
+    Row,
+    /// The same in all rows of a run.
+    Run,
+}
+
 /// A table whose rows are made of values of one type.
 pub(super) struct Table<'a, T> {
     name: &'static str,
     meaning: &'static str,
     key: Vec<&'static str>,
-    columns: Vec<(Column, Value<'a, T>)>,
+    columns: Vec<(Column, Value<'a, T>, Per)>,
+    /// Tells the runs of rows apart.
+    run_of: Option<Box<dyn Fn(&T) -> *const RunState + 'a>>,
 }
 
 impl<'a, T> Table<'a, T> {
     /// A table without columns so far; `key` names the columns that tell a row.
     pub fn new(name: &'static str, meaning: &'static str, key: impl IntoIterator<Item = &'static str>) -> Self {
-        Self { name, meaning, key: key.into_iter().collect(), columns: Vec::new() }
+        Self { name, meaning, key: key.into_iter().collect(), columns: Vec::new(), run_of: None }
     }
 
     /// Adds a column.
     pub fn with(mut self, column: Column, of: impl Fn(&T) -> Cell + 'a) -> Self {
-        self.columns.push((column, Box::new(of)));
+        self.columns.push((column, Box::new(of), Per::Row));
+        self
+    }
+
+    /// Tells runs apart, for columns whose cells are the same in all rows of one.
+    pub fn with_runs(mut self, run_of: impl Fn(&T) -> *const RunState + 'a) -> Self {
+        self.run_of = Some(Box::new(run_of));
+        self
+    }
+
+    /// Adds a column whose cells are the same in all rows of a run.
+    pub fn with_same(mut self, column: Column, of: impl Fn(&T) -> Cell + 'a) -> Self {
+        self.columns.push((column, Box::new(of), Per::Run));
         self
     }
 
@@ -67,13 +90,27 @@ impl<'a, T> Table<'a, T> {
         })
     }
 
-    /// Adds all rows to columns in memory.
+    /// Adds all rows to columns in memory; `rows` is handed a function that adds one.
     pub fn gather(
         self,
         rows: impl FnOnce(&mut dyn FnMut(&T) -> Result<(), Failed>) -> Result<(), Failed>,
     ) -> Result<ExportedTable, Error> {
-        let mut table = ExportedTable::new(self.name, self.meaning, self.columns.iter().map(|(column, _)| column));
-        let gathered = rows(&mut |of| self.row(of).map(|row| table.push(row)));
+        let mut table = ExportedTable::new(self.name, self.meaning, self.columns.iter().map(|(column, ..)| column));
+        let mut before = None;
+        let gathered = rows(&mut |of| {
+            table.rows += 1;
+            let run = self.run_of.as_ref().map(|run_of| run_of(of));
+            let is_of_same_run = run.is_some() && run == before;
+            before = run;
+            for ((column, value, per), gathered) in self.columns.iter().zip(&mut table.columns) {
+                if *per == Per::Run && is_of_same_run {
+                    gathered.cells.repeat();
+                } else if !gathered.cells.push(value(of), column.is_required) {
+                    return Err(self.unusable(column));
+                }
+            }
+            Ok(())
+        });
         match gathered {
             Ok(()) => Ok(table),
             Err(Failed::Other(error)) => Err(error),
@@ -83,7 +120,7 @@ impl<'a, T> Table<'a, T> {
 
     /// The names of its columns.
     pub fn names(self) -> Vec<String> {
-        self.columns.into_iter().map(|(column, _)| column.name).collect()
+        self.columns.into_iter().map(|(column, ..)| column.name).collect()
     }
 
     /// Writes the table into a new file, which appears whole or not at all; `rows` is handed a function that adds one.
@@ -98,7 +135,7 @@ impl<'a, T> Table<'a, T> {
         // A table gets its name when it is whole: a killed process leaves no truncated table.
         let part = path.with_added_extension("part");
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&part).map_err(failed)?;
-        let columns: Vec<&Column> = self.columns.iter().map(|(column, _)| column).collect();
+        let columns: Vec<&Column> = self.columns.iter().map(|(column, ..)| column).collect();
         let written = (|| {
             let mut sheet: Box<dyn Sheet> = match format {
                 ExportFormat::Csv => Box::new(Csv::new(file, &columns)?),
@@ -116,20 +153,21 @@ impl<'a, T> Table<'a, T> {
                 Failed::Other(error) => error,
             }
         })?;
-        let columns = self.columns.into_iter().map(|(column, _)| column).collect();
+        let columns = self.columns.into_iter().map(|(column, ..)| column).collect();
         let is_of_run = self.name != "runs" && RUN_KEY.iter().all(|column| self.key.contains(column));
         Ok(Description { name: self.name, meaning: self.meaning, columns, key: self.key, is_of_run, bytes })
     }
 
     fn row(&self, of: &T) -> Result<Vec<Cell>, Failed> {
-        let cell = |(column, value): &(Column, Value<'a, T>)| {
+        let cell = |(column, value, _): &(Column, Value<'a, T>, Per)| {
             let found = value(of);
-            if found.fits(column) {
-                return Ok(found);
-            }
-            let message = format!("a row of {} has no usable {}", self.name, column.name);
-            Err(Failed::Other(Error::Usage(message)))
+            if found.fits(column) { Ok(found) } else { Err(self.unusable(column)) }
         };
         self.columns.iter().map(cell).collect()
+    }
+
+    /// Of a cell that does not fit its column.
+    fn unusable(&self, column: &Column) -> Failed {
+        Failed::Other(Error::Usage(format!("a row of {} has no usable {}", self.name, column.name)))
     }
 }

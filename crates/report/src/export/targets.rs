@@ -1,7 +1,7 @@
 //! Targets of runs: when each was first seen, and what the run had spent by then.
 
 use super::column::{Cell, Column, Kind};
-use super::rows::{OfRun, RunRow, changed};
+use super::rows::{OfRun, RunRow};
 use super::table::{RUN_KEY, Table};
 use fedgenie_experiment::experiment::{CONVERGENCE, Reached};
 use std::collections::BTreeSet;
@@ -111,5 +111,5 @@ pub(super) fn table<'a>() -> Table<'a, TargetRow<'a>> {
         )
         .with(number("since_s", "s", "virtual time of that evaluation"), |row| Cell::number(row.since_s))
         .with(count("since_bytes", "B", "bytes of clients by then, both ways"), |row| Cell::count(row.since_bytes))
-        .with(changed(), |row| row.of.changed())
+        .with_changed()
 }

@@ -8,17 +8,19 @@ use super::super::checkpoint::{self, Checkpoints};
 use super::super::execution::{Outputs, Progress, Threads};
 use super::super::files::{sync_file, sync_folder, write_file, write_json};
 use super::super::play::Keeping;
+use super::super::recorded::Keeper;
 use super::super::run_file::{self, FileDigest};
 use super::super::{Experiment, RunId, RunSummary, below};
 use super::processes::take_over;
 use super::{ResultFolder, remove_file};
 use crate::error::Error;
 use fedgenie_core::state::State;
-use fedgenie_simulator::recorder::RunFiles;
+use fedgenie_simulator::recorder::{RunFiles, Sink};
 use fedgenie_simulator::world::World;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::sync::Arc;
 
 /// Files of a run's folder in the order in which they get their names.
 pub(crate) const RUN_FILES: [&str; 12] = [
@@ -52,9 +54,9 @@ impl ResultFolder {
         take_over(&self.path, &run.name, &unfinished).map_err(failed)?;
         let mut checkpoints = Checkpoints::new(&unfinished, &self.experiment, run, self.interval);
         let model_file = outputs.models.then(|| unfinished.join(MODEL_FILE));
-        let play = |files: &mut RunFiles, from: Option<&mut State<'_>>, checkpoints: &mut Checkpoints| {
+        let play = |sink: &mut dyn Sink, from: Option<&mut State<'_>>, checkpoints: &mut Checkpoints| {
             let keeping = Some(Keeping { from, checkpoints, folder: &unfinished });
-            experiment.play(run, world, files, threads, model_file.as_deref(), keeping)
+            experiment.play(run, world, sink, threads, model_file.as_deref(), keeping)
         };
         let mut is_refused = false;
         let mut refuse = |why: &str| {
@@ -90,8 +92,12 @@ impl ResultFolder {
         // Unusable files would be taken for files of this try.
         below::remove_folder(&unfinished).map_err(failed)?;
         let mut files = RunFiles::create(&unfinished, outputs.files).map_err(failed)?;
-        let played = play(&mut files, None, &mut checkpoints)?;
-        self.complete(run, world, files, played.expect("a run that loads nothing cannot load wrong things"))
+        let mut keeper = Keeper::new(&mut files, outputs.memory);
+        let played = play(&mut keeper, None, &mut checkpoints)?;
+        let rounds = keeper.rounds();
+        let played = played.expect("a run that loads nothing cannot load wrong things");
+        let summary = self.complete(run, world, files, played)?;
+        Ok(RunSummary { recorded: rounds.map(Arc::from), ..summary })
     }
 
     /// Writes the rest of a run's files, and gives all of them their names.
