@@ -90,16 +90,28 @@ impl ExportedTable {
 
 impl Cells {
     /// Adds a cell. Returns whether it is of the type, and not empty where that is required.
+    #[inline]
     pub(super) fn push(&mut self, cell: Cell, is_required: bool) -> bool {
-        match (cell, self) {
-            (Cell::Text(text), Self::Text(texts)) => texts.push(Some(text)),
-            (Cell::Integer(integer), Self::Integer(cells)) => cells.push(Some(integer)),
-            (Cell::Number(number), Self::Number(cells)) => cells.push(Some(number)),
-            (Cell::Empty, _) if is_required => return false,
-            (Cell::Empty, Self::Text(texts)) => texts.push(None),
-            (Cell::Empty, Self::Integer(cells)) => cells.push(None),
-            (Cell::Empty, Self::Number(cells)) => cells.push(None),
-            _ => return false,
+        // A pair of both would be a copy of the cell, which takes longer than all the rest.
+        match cell {
+            Cell::Integer(integer) => {
+                let Self::Integer(cells) = self else { return false };
+                cells.push(Some(integer));
+            }
+            Cell::Number(number) => {
+                let Self::Number(cells) = self else { return false };
+                cells.push(Some(number));
+            }
+            Cell::Text(text) => {
+                let Self::Text(texts) = self else { return false };
+                texts.push(Some(text));
+            }
+            Cell::Empty if is_required => return false,
+            Cell::Empty => match self {
+                Self::Integer(cells) => cells.push(None),
+                Self::Number(cells) => cells.push(None),
+                Self::Text(texts) => texts.push(None),
+            },
         }
         true
     }
