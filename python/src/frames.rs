@@ -87,8 +87,8 @@ impl Columns {
         Ok(described)
     }
 
-    /// Values and a mask of the missing ones, if there may be any, as new arrays; of texts the places in a list, −1 where
-    /// one is missing, and the list.
+    /// Values and a mask of the missing ones, if there may be any, as new arrays; of texts the places in a list, −1
+    /// where one is missing, and the list.
     fn values<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
         fn pair<'py, T: numpy::Element + Copy + Default>(
             py: Python<'py>,
