@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,41 +31,46 @@ def _replay(folder: str, kinds: Kinds, threads: int, backwards: bool = False) ->
     return None
 
 
-def _in_process(folder: str, pickled: bytes, answer: Any) -> None:
+def _child() -> None:
+    """Replays in a process of its own: what to replay comes in, the verdict goes out, both pickled."""
+    answer = sys.stdout.buffer
+    # What policies print belongs elsewhere.
+    sys.stdout = sys.stderr
     try:
-        answer.send(("told", _replay(folder, pickle.loads(pickled), 1)))
-    except BaseException as error:
-        answer.send(("raised", f"{type(error).__name__}: {error}"))
-        raise SystemExit(1) from error
+        folder, pickled = pickle.load(sys.stdin.buffer)
+        told = ("told", _replay(folder, pickle.loads(pickled), 1))
+    except BaseException as error:  # noqa: BLE001
+        told = ("raised", f"{type(error).__name__}: {error}")
+    pickle.dump(told, answer)
+    answer.flush()
 
 
 def _elsewhere(folder: str, kinds: Kinds) -> dict[str, Any] | None:
-    """The verdict of a replay in a process with other hashes."""
+    """The verdict of a replay in a process with other hashes. It imports the classes, and nothing of the script."""
     try:
         pickled = pickle.dumps(kinds)
         pickle.loads(pickled)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         warn(f"nothing was replayed in another process, because the classes cannot be sent there: {error}")
         return None
+    if b"__main__" in pickled:
+        warn("nothing was replayed in another process: it cannot import classes of the script itself, or of a notebook")
+        return None
     before = os.environ.get("PYTHONHASHSEED")
-    os.environ["PYTHONHASHSEED"] = "4711" if before != "4711" else "17"
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_in_process, args=(folder, pickled, there))
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": "4711" if before != "4711" else "17",
+        "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+    }
+    words = [sys.executable, "-c", "from fedgenie._check import _child; _child()"]
+    asked = pickle.dumps((folder, pickled))
+    ended = subprocess.run(words, input=asked, stdout=subprocess.PIPE, env=environment, check=False)
     try:
-        process.start()
-        there.close()
-        kind, found = here.recv()
-    except EOFError:
-        kind, found = "raised", "it ended without an answer"
-    finally:
-        if before is None:
-            del os.environ["PYTHONHASHSEED"]
-        else:
-            os.environ["PYTHONHASHSEED"] = before
-        process.join()
+        kind, found = pickle.loads(ended.stdout)
+    except (EOFError, pickle.UnpicklingError):
+        kind, found = "raised", f"it ended with code {ended.returncode}"
     if kind == "raised":
-        warn(f"nothing was replayed in another process: {found}; a class of a notebook is not found there")
+        warn(f"nothing was replayed in another process: {found}")
         return None
     verdict: dict[str, Any] | None = found
     return verdict

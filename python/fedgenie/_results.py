@@ -194,6 +194,9 @@ class Result:
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Writes the report: one page for a browser, which needs no network."""
         path = Path(path)
+        if path.suffix not in (".html", ".htm"):
+            message = f"found {path.name}; a report is a page: name it .html (figures are saved as .svg or .pdf)"
+            raise ValueError(message)
         self._results.write_report(path)
         return path
 

@@ -39,7 +39,20 @@ def run(
     progress: Literal["auto"] | bool | None | _progress.Progress = "auto",
     on_failure: Literal["raise", "keep"] = "raise",
 ) -> Result:
-    """Carries out policies × seeds × the points of a sweep, as `fedgenie run` does."""
+    """Carries out policies × seeds × the points of a sweep, as `fedgenie run` does.
+
+    `scenario` is a path, a text of TOML or a dictionary; `set` changes values by their paths, and None takes a key
+    away. `policies` has classes of policies by label, `task` and `algorithm` are classes; each may be
+    `(Class, {parameters})`. `reference` is the policy that the others are compared with, `data` the folder of data
+    sets, outside of which nothing is read unless `allow_paths`.
+
+    `out` keeps results in a folder: `resume` continues one, `overwrite` replaces it, `events` records every event,
+    `models` keeps final models. `threads` is a number, 0 for one per core. `progress` is "auto" (a bar in terminals and
+    notebooks), None, or a function of runs that ended, runs in all, and the name of the last.
+
+    A run that fails does not stop the others; then its error is raised, with the others in `.result`, or kept in
+    `failures` with `on_failure="keep"`.
+    """
     if on_failure not in ("raise", "keep"):
         message = f"found on_failure={on_failure!r}; expected 'raise' or 'keep'"
         raise ValueError(message)
@@ -60,6 +73,9 @@ def run(
         task=task,
         algorithm=algorithm,
     )
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
+        message = f"found threads={threads!r}; expected a whole number, 0 for one per core"
+        raise ValueError(message)
     # Records of runs without a folder lie in one that is deleted with the result.
     records = tempfile.TemporaryDirectory(prefix="fedgenie-") if out is None else None
     wishes = {
@@ -72,6 +88,12 @@ def run(
     }
     found, failures = _fedgenie.run(setup, wishes, _progress.choose(progress))
     result = Result(found, tuple(failures), records)
+    for label, kind in (policies or {}).items():
+        if hasattr(kind[0] if isinstance(kind, tuple) else kind, "bound"):
+            runs = [run for run in result.summary["runs"] if run["arm"] == label]
+            if runs and not any("bound" in run for run in runs):
+                needed = "[regret] with its meter, in rounds of one server, and a number for some round"
+                warn(f"the bound of policy {label} was compared with nothing: it needs {needed}")
     if failures and on_failure == "raise":
         failures[0].result = result
         raise failures[0]

@@ -59,6 +59,17 @@ def described(
     algorithm: KindClass | None = None,
 ) -> dict[str, Any]:
     """The experiment for the compiled part."""
+    if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
+        message = f"found seeds={seeds!r}; expected a whole number of at least 1"
+        raise ValueError(message)
+    for name, given in (("set", set), ("policies", policies)):
+        if given is not None and not isinstance(given, Mapping):
+            example = '{"stop.rounds": 50}' if name == "set" else '{"mine": Mine}'
+            message = f"found {name} of type {type(given).__name__}; expected a dictionary such as {example}"
+            raise TypeError(message)
+    if not isinstance(scenario, (str, os.PathLike, Mapping)) or scenario == "":
+        message = f"found the scenario {scenario!r}; expected a path, a text of TOML or a dictionary"
+        raise TypeError(message)
     path, text = source(scenario)
     return {
         "path": path,

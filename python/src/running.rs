@@ -132,7 +132,11 @@ pub fn run(
     let Outcome { summary, failures, conclusion, .. } = outcome;
     match conclusion {
         Conclusion::Full(error) => return Err(errors::of(py, &error, &raised)),
-        Conclusion::Cancelled => return Err(PyKeyboardInterrupt::new_err(())),
+        Conclusion::Cancelled if wishes.is_kept => {
+            let how = "stopped; runs under way are saved, and the same call with resume=True goes on";
+            return Err(PyKeyboardInterrupt::new_err(how));
+        }
+        Conclusion::Cancelled => return Err(PyKeyboardInterrupt::new_err("stopped")),
         Conclusion::InMemory | Conclusion::Written | Conclusion::LeftToOthers => {}
     }
     let failed = failures.iter().map(|(run, error)| errors::of_run(py, &run.name, error)).collect();

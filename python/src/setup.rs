@@ -157,10 +157,9 @@ impl Setup {
             Source::File(path) => Experiment::load(path, &self.overrides)?,
             Source::Text(name, text) => Experiment::from_text(name, text, &self.overrides)?,
         };
-        let found = experiment.first().sections.task_kind();
-        match self.overrides.kinds.tasks().find(|(name, _)| *name != found) {
+        match experiment.unused_task() {
             None => Ok(experiment),
-            Some((name, _)) => Err(Error::Usage(format!(
+            Some((name, found)) => Err(Error::Usage(format!(
                 "the scenario has [task.{found}], and task= gives {name}; take [task] out of the scenario, or task= out of \
                  the call"
             ))),

@@ -208,6 +208,9 @@ impl PyTask {
             let message = format!("examples: found {found} numbers; expected one for each of the {clients} clients");
             return Err(PyValueError::new_err(message));
         }
+        if examples.iter().all(|&examples| examples == 0) {
+            return Err(PyValueError::new_err("examples: found 0 for every client; expected how many each has"));
+        }
         let mut description = Description::of(examples);
         description.has_valid = false;
         let method = |name: &str| object.getattr_opt(name).map(|method| method.map(Bound::unbind));

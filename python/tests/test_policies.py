@@ -301,3 +301,12 @@ def test_a_class_that_cannot_be_made_is_refused_before_the_first_run() -> None:
         fedgenie.run(SMALL, policies={"random": Random})
     with pytest.raises(fedgenie.UsageError, match="lower-case"):
         fedgenie.run(SMALL, policies={"No Folder": Random})
+
+
+def test_a_bound_that_is_compared_with_nothing_is_warned_of() -> None:
+    class Bounded(First):
+        def bound(self, round: int, world: fedgenie.BoundWorld) -> float:
+            return float(round)
+
+    with pytest.warns(fedgenie.FedGenieWarning, match="the bound of policy bounded was compared with nothing"):
+        fedgenie.run(SMALL.split("[regret]", maxsplit=1)[0], policies={"bounded": Bounded}, seeds=1)

@@ -15,7 +15,7 @@ from typing import Any
 
 import fedgenie
 import pytest
-from conftest import SMALL, First
+from conftest import LEARNS, SMALL, First
 
 
 def test_a_scenario_is_a_path_a_text_or_a_dict(tmp_path: Path) -> None:
@@ -418,3 +418,43 @@ def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(fedgenie.ChangedError, match="rounds.jsonl"):
         fedgenie.load(tmp_path / "out")
     assert fedgenie.load(tmp_path / "out", allow_changed=True).summary["runs"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seeds": -1}, "found seeds=-1"),
+        ({"seeds": True}, "found seeds=True"),
+        ({"seeds": "3"}, "found seeds='3'"),
+        ({"threads": 1.5}, "found threads=1.5"),
+        ({"set": "stop.rounds=4"}, "found set of type str; expected a dictionary"),
+        ({"policies": [First]}, "found policies of type list; expected a dictionary"),
+    ],
+)
+def test_arguments_of_other_types_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        fedgenie.run(SMALL, **arguments)
+
+
+def test_a_report_is_a_page(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a report is a page"):
+        fedgenie.run(SMALL, seeds=1).report(tmp_path / "report.pdf")
+
+
+def test_a_script_is_not_run_again_by_check(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import fedgenie\nprint('begun')\n"
+        "class Mine:\n    def __init__(self, context): pass\n    def select(self, ask): return ask.available[:4]\n"
+        f"fedgenie.check({SMALL!r}, policies={{'mine': Mine}}, seeds=1)\n"
+    )
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert ended.stdout == "begun\n" and "cannot import classes of the script itself" in ended.stderr
+
+
+def test_a_task_beside_that_of_the_scenario_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("class Own:\n    metrics = {'test_loss': 'min'}\n    def train(self, job): ...\n")
+    (tmp_path / "learns.toml").write_text(LEARNS)
+    words = [sys.executable, "-m", "fedgenie", "run", "learns.toml", "--with", "own=own:Own"]
+    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2 and "leave one of the two out" in ended.stderr, ended.stderr

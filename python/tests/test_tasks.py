@@ -335,3 +335,24 @@ def test_an_algorithm_that_fails_is_told() -> None:
             fedgenie.run(SCENARIO, task=Regression, algorithm=Wrong, seeds=1)
     with pytest.raises(TypeError, match="no method fold"):
         fedgenie.run(SCENARIO, task=Regression, algorithm=First)
+
+
+def test_metrics_that_are_never_a_number_are_told() -> None:
+    class Unmeasured(Regression):
+        metrics = {"test_loss": "min", "test_accuracy": "max"}
+
+        def evaluate(self, weights: Any) -> dict[str, float]:
+            return {**super().evaluate(weights), "test_accuracy": float("nan")}
+
+    result = fedgenie.run(SCENARIO, task=Unmeasured, seeds=1)
+    assert any("test_accuracy was measured, and was a finite number in no" in warning for warning in result.warnings)
+
+
+def test_clients_without_any_example_are_refused() -> None:
+    class Empty(Regression):
+        def __init__(self, seed: int, clients: int) -> None:
+            super().__init__(seed, clients)
+            self.examples = [0] * clients
+
+    with pytest.raises(fedgenie.TaskError, match="found 0 for every client"):
+        fedgenie.run(SCENARIO, task=Empty, seeds=1)

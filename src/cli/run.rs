@@ -33,6 +33,10 @@ pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
     let how = how_to_resume(arguments);
     let interruption = Interruption::watch(how.clone()).map_err(|error| Error::Threads(error.to_string()))?;
     let experiment = Experiment::load(&arguments.scenario, &overrides_of(arguments, host)?)?;
+    if let Some((name, found)) = experiment.unused_task() {
+        let message = format!("the scenario has [task.{found}], and --with gives {name}; leave one of the two out");
+        return Err(Error::Usage(message));
+    }
     let threads = Arc::new(threads_of(arguments.threads.as_deref(), host)?);
     let shard = arguments.shard.as_deref().map_or(Ok(Shard::WHOLE), shard_of)?;
     if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.about().trains) {
@@ -267,7 +271,10 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
     told.push_str(&format!("\ndigest of {which}  {}\n", &artefacts::hash(&all)[..32]));
     match &arguments.out {
         Some(folder) if is_written => {
-            let command = format!("fedgenie verify {}", artefacts::shell_quoted(&folder.to_string_lossy()));
+            let mut command = format!("fedgenie verify {}", artefacts::shell_quoted(&folder.to_string_lossy()));
+            for named in &arguments.with {
+                command.push_str(&format!(" --with {}", artefacts::shell_quoted(named)));
+            }
             told.push_str(&format!("written to {}; `{command}` replays it\n", text::path(folder)));
         }
         Some(folder) => told.push_str(&format!(

@@ -7,8 +7,8 @@ use fedgenie::experiment::ROUNDS_PER_LOOK;
 use fedgenie::experiment::cpu::Cpu;
 use fedgenie::text::{self, escaped};
 use fedgenie::validation::{
-    Budget, Claim, ClaimResult, Kept, Laboratory, NotRun, Provenance, Row, markdown, read_claims, seconds_of_all,
-    table, today, validate as check,
+    Budget, Claim, ClaimResult, HEADING, Kept, Laboratory, NotRun, Provenance, Row, markdown, read_claims,
+    seconds_of_all, table, today, validate as check,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,8 +75,13 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     }
     // The checked-in file covers only all claims with the full budget.
     let is_whole = arguments.names.is_empty() && budget == Budget::Full;
+    let beside = folder.with_file_name(RESULTS);
     if is_whole && (files.is_empty() || kept.is_some()) {
-        files.push(folder.with_file_name(RESULTS));
+        if is_free(&beside) {
+            files.push(beside);
+        } else {
+            say(&format!("{} holds something else and stays as it is; --out names another file", text::path(&beside)));
+        }
     }
     let text = markdown(&results, &not_run, &provenance, budget);
     for file in files {
@@ -87,6 +92,14 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     }
     let unexpected = results.iter().flat_map(ClaimResult::rows).any(|row| !row.is_as_expected());
     Ok(u8::from(unexpected))
+}
+
+/// Whether a file is not there, or holds verdicts of an earlier validation.
+fn is_free(file: &Path) -> bool {
+    match fs::read(file) {
+        Ok(there) => there.starts_with(HEADING.as_bytes()),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// Where runs came from, for people.

@@ -309,6 +309,21 @@ expected = "supported"
     assert!(answer.stdout.contains("supported; in seed "), "{answer:?}");
 }
 
+/// The verdicts of all claims go beside their folder, where nothing else of that name is.
+#[test]
+fn a_file_of_somebody_else_is_not_replaced() {
+    let place = workplace(CLAIM);
+    place.write("RESULTS.md", "precious");
+    let answer = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
+    assert!(answer.code == 0 && answer.stderr.contains("RESULTS.md holds something else"), "{answer:?}");
+    assert_eq!(place.text("RESULTS.md"), "precious");
+    std::fs::remove_file(place.path("RESULTS.md")).unwrap();
+    for _ in 0..2 {
+        place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
+        assert!(place.text("RESULTS.md").starts_with("# Verdicts on the claims"));
+    }
+}
+
 /// A policy of which no theorem speaks has no ratio.
 #[test]
 fn a_policy_without_a_bound_is_refused() {

@@ -22,7 +22,7 @@ mod verdict;
 pub use claim::{Budget, Check, Claim, When, read_claims};
 pub use clock::{seconds_of, today};
 pub use laboratory::{Kept, Laboratory};
-pub use results::{CheckResult, ClaimResult, NotRun, Provenance, Row, markdown, seconds_of_all, table};
+pub use results::{CheckResult, ClaimResult, HEADING, NotRun, Provenance, Row, markdown, seconds_of_all, table};
 pub use statistic::{Measured, Measurement, StatisticConfig};
 pub use verdict::{Rule, Verdict};
 

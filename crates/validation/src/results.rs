@@ -258,9 +258,12 @@ fn cell(text: &str) -> String {
     prose(text).replace('|', "\\|").replace('\n', " ")
 }
 
+/// The first line of a file of verdicts.
+pub const HEADING: &str = "# Verdicts on the claims";
+
 /// `RESULTS.md`
 pub fn markdown(results: &[ClaimResult], not_run: &[NotRun], provenance: &Provenance, budget: Budget) -> String {
-    let mut text = String::from("# Verdicts on the claims\n\n");
+    let mut text = format!("{HEADING}\n\n");
     let Provenance { version, commit, date, machine } = provenance;
     let budget = match budget {
         Budget::Smoke => "smoke (too small to decide)",

@@ -74,6 +74,13 @@ impl Experiment {
         kinds.algorithm(rule);
         self.read_again(kinds)
     }
+
+    /// A task of the program that the scenario does not use, and the kind of the one that it uses.
+    pub fn unused_task(&self) -> Option<(&str, &str)> {
+        let found = self.first().sections.task_kind();
+        self.kinds.tasks().map(|(name, _)| name).find(|name| *name != found).map(|name| (name, found))
+    }
+
     /// Reads the scenario again, with other kinds.
     fn read_again(&mut self, kinds: Kinds) -> Result<(), Error> {
         *self = Self::from_tree_with(self.root.clone(), self.reach.clone(), kinds)?;

@@ -15,7 +15,16 @@ pub(super) use targets::backward as backward_targets;
 
 /// The warnings at the end of a run, in sentences.
 pub(super) fn of_run(world: &World, run: &RunSummary) -> Vec<String> {
-    without_arrivals(run).into_iter().chain(worse_than_at_first(world, run)).collect()
+    without_arrivals(run).into_iter().chain(worse_than_at_first(world, run)).chain(never_finite(run)).collect()
+}
+
+/// Metrics that were measured, and were a number in no evaluation.
+fn never_finite(run: &RunSummary) -> Option<String> {
+    let is_none = |&(name, value): &(&String, &f64)| value.is_nan() && !run.best.contains_key(name);
+    let never: Vec<&str> = run.final_metrics.iter().filter(is_none).map(|(name, _)| name.as_str()).collect();
+    let were = if never.len() == 1 { "was" } else { "were" };
+    (!never.is_empty())
+        .then(|| format!("{} {were} measured, and {were} a finite number in no evaluation", never.join(", ")))
 }
 
 /// No update ever arrived.
