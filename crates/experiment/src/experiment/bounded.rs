@@ -48,7 +48,7 @@ impl Bounded {
     pub fn observe(&mut self, round: Round, regret: &Regret) -> Result<Option<f64>, Failure> {
         let Some(bound) = &self.bound else { return Ok(None) };
         let (Some(at), Some(found)) = ((bound.at)(round)?, bound.meter.of(regret)) else { return Ok(None) };
-        if !(at >= 0.0) {
+        if at.is_nan() || at < 0.0 {
             return Err(format!("found {at}; expected a number of at least 0").into());
         }
         let exceeds = found > at;

@@ -40,6 +40,9 @@ pub(super) struct Description {
 
 type Value<'a, T> = Box<dyn Fn(&T) -> Cell + 'a>;
 
+/// The run of a row.
+type RunOf<'a, T> = Box<dyn Fn(&T) -> *const RunState + 'a>;
+
 /// How the cells of a column follow from rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Per {
@@ -55,7 +58,7 @@ pub(super) struct Table<'a, T> {
     key: Vec<&'static str>,
     columns: Vec<(Column, Value<'a, T>, Per)>,
     /// Tells the runs of rows apart.
-    run_of: Option<Box<dyn Fn(&T) -> *const RunState + 'a>>,
+    run_of: Option<RunOf<'a, T>>,
 }
 
 impl<'a, T> Table<'a, T> {
