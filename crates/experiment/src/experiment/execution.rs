@@ -99,7 +99,7 @@ impl fmt::Debug for Threads {
 pub trait Progress: Sync {
     /// A warning that changes no result.
     fn warned(&self, _warning: &str) {}
-    /// This many runs of another build are kept, see [`super::taken_over`].
+    /// This many runs of another build are kept.
     fn runs_taken_over(&self, _count: usize) {}
     /// Complete runs that are carried out again, and why.
     fn runs_repeated(&self, _why: &[String]) {}

@@ -20,7 +20,7 @@ pub struct Arm {
     pub cohort: Option<u32>,
     /// The settings that it overrides, by path.
     pub with: Vec<Override>,
-    /// Index of its own scenario among [`Scenario::variants`]; `None` if its overrides change nothing.
+    /// Index of its own scenario among the variants of the scenario; `None` if its overrides change nothing.
     pub variant: Option<usize>,
 }
 
