@@ -28,12 +28,7 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     let not_run: Vec<NotRun> = others.iter().map(NotRun::of).collect();
     let threads = threads_of(arguments.threads.as_deref(), host)?;
     // Before the first run: provenance describes the state at the beginning.
-    let provenance = Provenance {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: commit(&folder),
-        date: today(),
-        machine: machine(threads.count()),
-    };
+    let provenance = provenance(&folder, threads.count());
     let progress = Show::new(true);
     let mut laboratory = Laboratory::new(budget, &threads, &progress, arguments.data.clone())
         .with_kinds(kinds_of(&arguments.with, host)?);
@@ -92,6 +87,16 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     }
     let unexpected = results.iter().flat_map(ClaimResult::rows).any(|row| !row.is_as_expected());
     Ok(u8::from(unexpected))
+}
+
+/// What the verdicts come from.
+fn provenance(folder: &Path, threads: usize) -> Provenance {
+    Provenance {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: commit(folder),
+        date: today(),
+        machine: machine(threads),
+    }
 }
 
 /// Whether a file is not there, or holds verdicts of an earlier validation.

@@ -23,8 +23,10 @@ fn never_finite(run: &RunSummary) -> Option<String> {
     let is_none = |&(name, value): &(&String, &f64)| value.is_nan() && !run.best.contains_key(name);
     let never: Vec<&str> = run.final_metrics.iter().filter(is_none).map(|(name, _)| name.as_str()).collect();
     let were = if never.len() == 1 { "was" } else { "were" };
-    (!never.is_empty())
-        .then(|| format!("{} {were} measured, and {were} a finite number in no evaluation", never.join(", ")))
+    let named = never.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+    let more = if never.len() > 3 { format!(" and {} more", never.len() - 3) } else { String::new() };
+    let told = || format!("{named}{more} {were} measured, and {were} a finite number in no evaluation");
+    (!never.is_empty()).then(told)
 }
 
 /// No update ever arrived.
