@@ -38,7 +38,7 @@ def _child() -> None:
     sys.stdout = sys.stderr
     try:
         folder, pickled = pickle.load(sys.stdin.buffer)
-        told = ("told", _replay(folder, pickle.loads(pickled), 1))
+        told: tuple[str, Any] = ("told", _replay(folder, pickle.loads(pickled), 1))
     except BaseException as error:  # noqa: BLE001
         told = ("raised", f"{type(error).__name__}: {error}")
     pickle.dump(told, answer)
