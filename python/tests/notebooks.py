@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -14,6 +15,10 @@ def main() -> None:
     for name in [word for word in words if word != "--write"]:
         path = Path(name)
         notebook = nbformat.read(path, as_version=4)
+        needs_torch = any("import torch" in cell.source for cell in notebook.cells)
+        if needs_torch and importlib.util.find_spec("torch") is None:
+            print(f"notice: {name} was not executed: PyTorch is not installed")
+            continue
         nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": path.parent}}).execute()
         if "--write" in words:
             for cell in notebook.cells:
