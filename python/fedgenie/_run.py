@@ -88,12 +88,6 @@ def run(
     }
     found, failures = _fedgenie.run(setup, wishes, _progress.choose(progress))
     result = Result(found, tuple(failures), records)
-    for label, kind in (policies or {}).items():
-        if hasattr(kind[0] if isinstance(kind, tuple) else kind, "bound"):
-            runs = [run for run in result.summary["runs"] if run["arm"] == label]
-            if runs and not any("bound" in run for run in runs):
-                needed = "[regret] with its meter, in rounds of one server, and a number for some round"
-                warn(f"the bound of policy {label} was compared with nothing: it needs {needed}")
     if failures and on_failure == "raise":
         failures[0].result = result
         raise failures[0]

@@ -7,6 +7,8 @@ use fedgenie::oracle::regret::Meter;
 use fedgenie::policy::{self, RegretBound};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const METERS: [Meter; 4] = [Meter::Mean, Meter::Realised, Meter::Expected, Meter::ExpectedExact];
 
@@ -55,6 +57,7 @@ pub fn stated(
     object: &Bound<'_, PyAny>,
     method: &Py<PyAny>,
     world: &policy::BoundWorld<'_>,
+    is_compared: Arc<AtomicBool>,
 ) -> PyResult<RegretBound> {
     let text = |name: &str| object.getattr_opt(name)?.map(|found| found.extract::<String>()).transpose();
     let meter = match text("bound_meter")? {
@@ -70,6 +73,7 @@ pub fn stated(
     };
     let (method, world) = (method.clone_ref(py), Py::new(py, BoundWorld::new(py, world)?)?);
     let at = move |round: Round| -> Result<Option<f64>, Failure> {
+        is_compared.store(true, Ordering::Relaxed);
         Python::attach(|py| Ok(method.bind(py).call1((round.0, &world))?.extract()?))
     };
     Ok(RegretBound { meter, name, at: Box::new(at) })

@@ -23,6 +23,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Exceptions of classes that could not be made, until that is told.
@@ -62,6 +63,8 @@ pub struct PyPolicy {
     constants: Arc<Constants>,
     deck: RefCell<Deck>,
     gathered: Gathered,
+    /// Whether the regret of a round was compared with its bound.
+    is_compared: Arc<AtomicBool>,
     /// Number of clients that the last probe asked.
     probed: usize,
 }
@@ -105,6 +108,7 @@ impl PyPolicy {
                 constants: Arc::default(),
                 deck: RefCell::default(),
                 gathered: Gathered::default(),
+                is_compared: Arc::default(),
                 probed: 0,
             })
         };
@@ -244,7 +248,16 @@ impl Policy for PyPolicy {
 
     fn bound(&self, world: &BoundWorld<'_>) -> Result<Option<RegretBound>, Failure> {
         let Some(method) = &self.methods.bound else { return Ok(None) };
-        Ok(Some(Python::attach(|py| bound::stated(py, self.object.bind(py), method, world))?))
+        Ok(Some(Python::attach(|py| bound::stated(py, self.object.bind(py), method, world, self.is_compared.clone()))?))
+    }
+
+    fn warning(&self) -> Option<String> {
+        let is_missed = self.methods.bound.is_some() && !self.is_compared.load(Ordering::Relaxed);
+        is_missed.then(|| {
+            "its bound was compared with nothing: it needs [regret] with its meter, in rounds of one server of the usual \
+             cohort"
+                .to_owned()
+        })
     }
 
     fn wants_answer(&self) -> Option<&'static str> {

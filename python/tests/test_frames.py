@@ -108,3 +108,15 @@ def test_pytorch_is_missed_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ImportError, match=r"torch is not installed: `pip install 'fedgenie\[torch\]'`"):
         without.Task(lambda: None, [], ([], []))
     monkeypatch.delitem(sys.modules, "fedgenie.torch")
+
+
+@pytest.mark.parametrize("scenario", [SMALL, LEARNS, AWAY], ids=["small", "learns", "away"])
+def test_rounds_in_memory_are_those_of_the_file(scenario: str, tmp_path: Path) -> None:
+    result = fedgenie.run(scenario, out=tmp_path / "out")
+    loaded = fedgenie.load(tmp_path / "out").rounds
+    read = {name: loaded[name].tolist() for name in loaded}
+    # Without its file a round can come from memory alone.
+    for file in (tmp_path / "out").glob("runs/*/rounds.jsonl*"):
+        file.unlink()
+    kept = result.rounds
+    assert {name: kept[name].tolist() for name in kept} == read and len(kept) > 5

@@ -308,5 +308,10 @@ def test_a_bound_that_is_compared_with_nothing_is_warned_of() -> None:
         def bound(self, round: int, world: fedgenie.BoundWorld) -> float:
             return float(round)
 
-    with pytest.warns(fedgenie.FedGenieWarning, match="the bound of policy bounded was compared with nothing"):
-        fedgenie.run(SMALL.split("[regret]", maxsplit=1)[0], policies={"bounded": Bounded}, seeds=1)
+    told = "its bound was compared with nothing"
+    plain = SMALL.split("[regret]", maxsplit=1)[0]
+    for scenario in (plain, SMALL + 'meters = ["realised"]\n'):
+        result = fedgenie.run(scenario, policies={"bounded": Bounded}, seeds=1)
+        assert any("bounded" in warning and told in warning for warning in result.warnings)
+    result = fedgenie.run(SMALL, policies={"bounded": Bounded}, seeds=1)
+    assert not any(told in warning for warning in result.warnings)
