@@ -6,10 +6,12 @@ mod diff;
 mod examples;
 mod export;
 mod interruption;
+mod merge;
 mod new;
 mod progress;
 mod report;
 mod run;
+mod shard;
 mod traces;
 mod validate;
 mod verify;
@@ -45,6 +47,8 @@ enum Command {
     Run(RunArguments),
     /// Replays a folder written by `run --out`; names the first difference and missing runs, if any.
     Verify(VerifyArguments),
+    /// Puts folders of parts of an experiment together: the folder that one process would have written.
+    Merge(MergeArguments),
     /// Makes a report of one or several result folders: a page for a browser, figures for a paper, or their data.
     Report(ReportArguments),
     /// Compares two result folders: differences of their scenarios, then of their results, with intervals.
@@ -153,7 +157,9 @@ struct RunArguments {
     /// Writes each run's final model to model.safetensors, with PyTorch's parameter names; needs --out.
     #[arg(long, requires = "out")]
     models: bool,
-    /// Runs only part I of N of the experiment, I from 0 to N-1; needs --out. All parts may run at once in one folder.
+    /// Runs only part I of N of the experiment, I from 0 to N-1; needs --out. All parts may run at once in one folder,
+    /// or in folders of their own for `merge`. auto takes the part from the task of a Slurm array, or from
+    /// JOB_COMPLETION_INDEX of Kubernetes and FEDGENIE_SHARDS.
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<String>,
     /// How often a run is saved on its way, so that --resume goes on in the middle of it: by wall time ("60 s", the
@@ -176,6 +182,21 @@ struct RunArguments {
     /// Prints the summary as one JSON document instead of a table.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Args)]
+struct MergeArguments {
+    /// The new folder.
+    out: PathBuf,
+    /// Folders that `run --shard --out` wrote, also such as were not finished: what they lack is named.
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// A policy or a task written in Python that took part, as for `run`; may be repeated.
+    #[arg(long, value_name = "NAME=MODULE:CLASS")]
+    with: Vec<String>,
+    /// Folder that relative data paths start from.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -334,6 +355,7 @@ fn execute(arguments: Arguments, host: &dyn Host) -> Result<u8, Error> {
     match arguments.command {
         Command::Run(arguments) => run::run(&arguments, host),
         Command::Verify(arguments) => verify::verify(&arguments, host),
+        Command::Merge(arguments) => merge::run(&arguments, host),
         Command::Report(arguments) => report::report(&arguments),
         Command::Diff(arguments) => diff::diff(&arguments),
         Command::Export(arguments) => export::run(&arguments),

@@ -3,13 +3,16 @@
 use super::cpu;
 use super::interruption::{Interruption, how_to_report, resumption};
 use super::progress::Show;
+use super::shard::shard_of;
 use super::{Host, RunArguments, kinds_of, paragraph, print, print_json, say, threads_of, whole_number, words};
 use fedgenie::error::Error;
 use fedgenie::experiment::{
     Conclusion, Earlier, Experiment, INTERVAL_SEEDS, Interval, Outcome, Overrides, Progress, ROUNDS_PER_LOOK, RunId,
     RunOptions, Shard, Summary, Threads,
     answers::{self, Told},
-    artefacts, below, table, warnings,
+    artefacts,
+    shelf::Shelf,
+    table, warnings,
 };
 use fedgenie::id::Round;
 use fedgenie::lanes::Path;
@@ -38,7 +41,8 @@ pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
         return Err(Error::Usage(message));
     }
     let threads = Arc::new(threads_of(arguments.threads.as_deref(), host)?);
-    let shard = arguments.shard.as_deref().map_or(Ok(Shard::WHOLE), shard_of)?;
+    let shard = arguments.shard.as_deref();
+    let shard = shard.map_or(Ok(Shard::WHOLE), |written| shard_of(written, |name| std::env::var(name).ok()))?;
     if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.about().trains) {
         cpu::warning(Path::detect()).iter().for_each(|warning| say_warning(warning));
     }
@@ -112,7 +116,7 @@ impl Progress for Watched<'_> {
     }
 
     fn runs_taken_over(&self, count: usize) {
-        let runs = if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
+        let runs = counted_runs(count);
         say(&format!(
             "fedgenie: {runs} of another build kept: the first rounds, one in {ROUNDS_PER_LOOK}, replay to the same digests"
         ));
@@ -162,10 +166,9 @@ fn say_warning(warning: &str) {
 /// Says which runs of a folder are damaged, so that its summary is without them.
 fn say_left_out(experiment: &Experiment, summary: &Summary, folder: &std::path::Path) {
     let summarised: BTreeSet<String> = summary.runs.iter().map(|run| experiment.name_of(run)).collect();
-    let is_left_out = |run: &RunId| {
-        let file = format!("{}/{}/{}", artefacts::RUNS_FOLDER, run.name, artefacts::RUN_FILE);
-        !summarised.contains(&run.name) && below::is_there(folder, &file)
-    };
+    let files = Shelf::of(folder);
+    let is_left_out =
+        |run: &RunId| !summarised.contains(&run.name) && files.is_there(&Shelf::name(&run.name, artefacts::RUN_FILE));
     for run in experiment.runs().iter().filter(|run| is_left_out(run)).take(SHOWN) {
         say(&format!("fedgenie: warning: run {} is damaged and left out; --resume makes it again", run.name));
     }
@@ -236,9 +239,9 @@ fn timeline_of(arguments: &RunArguments) -> Result<Option<RangeInclusive<u32>>, 
     }
 }
 
-fn shard_of(shard: &str) -> Result<Shard, Error> {
-    let message = || format!("found --shard {shard}; expected I/N with I from 0 to N-1, such as 0/4");
-    Shard::parse(shard).ok_or_else(|| Error::Usage(message()))
+/// A number of runs in words.
+pub fn counted_runs(count: usize) -> String {
+    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }
 
 fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, is_written: bool) -> String {

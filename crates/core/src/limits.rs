@@ -39,6 +39,8 @@ limits! {
     SEEDS: usize = 100_000;
     /// Runs of an experiment: policies × seeds × points.
     RUNS: usize = 1_000_000;
+    /// Runs of an experiment that are kept in a folder each, if its scenario does not say.
+    LOOSE_RUNS: usize = 10_000;
     /// Threads of a command.
     THREADS: usize = 1_024;
     /// Clients of a population.

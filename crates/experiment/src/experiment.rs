@@ -32,6 +32,7 @@ mod incomplete;
 pub mod kept;
 mod last;
 mod measured;
+pub mod merge;
 mod options;
 mod outside;
 mod play;
@@ -41,6 +42,7 @@ mod refine;
 mod reported;
 mod run_file;
 pub mod sample;
+pub mod shelf;
 mod shown;
 pub mod stored;
 mod summary;
@@ -290,6 +292,13 @@ impl Experiment {
         self.first().arms.iter().map(|arm| arm.label.clone()).collect()
     }
 
+    /// Whether its runs are kept in packs, and not in a folder each.
+    pub fn is_packed(&self) -> bool {
+        let first = self.first();
+        let runs = self.points.len() * self.seeds.len() * first.arms.len();
+        first.sections.record.packed.unwrap_or(runs > limits::LOOSE_RUNS)
+    }
+
     /// All runs: point by point, seed by seed, policy by policy.
     pub fn runs(&self) -> Vec<RunId> {
         let mut runs = Vec::new();
@@ -349,6 +358,10 @@ impl Experiment {
             if let Entry::Vacant(entry) = digests.entry(self.reach.name_of(&path)) {
                 entry.insert(artefacts::hash_file(&path)?);
             }
+        }
+        // Files that are not here are those of the folder in which the scenario lies.
+        for (name, digest) in &self.reach.known {
+            digests.entry(name.clone()).or_insert_with(|| digest.clone());
         }
         Ok(digests)
     }

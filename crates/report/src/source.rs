@@ -2,12 +2,14 @@
 
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::answers::answers;
+use fedgenie_experiment::experiment::shelf::Shelf;
 use fedgenie_experiment::experiment::stored::{Changed, Notice, Reader, RunState, Status, Stored, name_of, of_runs};
 use fedgenie_experiment::experiment::{Experiment, Incomplete, Summary, build, warnings};
 use fedgenie_experiment::scenario::report::{ReportConfig, check_reference};
 use fedgenie_experiment::scenario::{Point, Sweep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// One experiment, ready for a report.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct Results {
     pub name: String,
     /// The folder.
     pub folder: PathBuf,
+    /// The files of the folder.
+    pub files: Arc<Shelf>,
     /// The version of the program that ran it.
     pub version: String,
     /// The build of that program.
@@ -60,6 +64,7 @@ impl Results {
         Self {
             name: name_of(folder),
             folder: folder.to_owned(),
+            files: Arc::new(Shelf::of(folder)),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             build: build().to_owned(),
             scenario: experiment.resolved.clone(),
@@ -97,7 +102,7 @@ impl Results {
 
     /// Of a folder that was read.
     fn of_stored(stored: Stored) -> Self {
-        let Stored { name, folder, manifest, scenario, table, states, runs, changed, notices } = stored;
+        let Stored { name, folder, files, manifest, scenario, table, states, runs, changed, notices } = stored;
         let points: Vec<Point> =
             manifest.points.into_iter().map(|settings| Point { settings: settings.into_iter().collect() }).collect();
         let text = |key: &str| table.get(key).and_then(toml::Value::as_str);
@@ -116,7 +121,7 @@ impl Results {
         }
         let (version, build, seeds, labels) = (manifest.version, manifest.build, manifest.seeds, manifest.arms);
         let summary = Summary { incomplete, ..summary };
-        Self { name, folder, version, build, scenario, seeds, labels, states, changed, summary, warnings, table }
+        Self { name, folder, files, version, build, scenario, seeds, labels, states, changed, summary, warnings, table }
     }
 
     /// All changed files.

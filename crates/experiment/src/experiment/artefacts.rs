@@ -7,12 +7,13 @@
 //! DIR/*.svg              figures
 //! DIR/report.html        the report; like figures/, it can be made again and is no part of the manifest
 //! DIR/runs/NAME/         rounds.jsonl, digests.bin, run.json, events.jsonl.gz; of a run that failed, failed.json
-//!                        instead of run.json
+//!                        instead of run.json; many runs lie in packs, see `shelf.rs`
 //! DIR/.fedgenie/         messages between processes while they write; see `folder.rs`
 //! ```
 
 use super::cpu::Cpu;
 use super::program::Outside;
+use super::shelf::Shelf;
 use super::{Experiment, Summary, below, build, run_name};
 use crate::error::Error;
 use crate::scenario::Kinds;
@@ -273,16 +274,16 @@ impl Failure {
     }
 
     /// The failure of a run in a folder, if it failed.
-    pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
-        let text = below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{FAILURE_FILE}")).ok()?;
+    pub(super) fn read(files: &Shelf, run: &str) -> Option<Self> {
+        let text = files.read_to_string(&Shelf::name(run, FAILURE_FILE)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
     /// The reasons of the runs of an experiment that failed in a folder, by name.
-    pub(super) fn all(folder: &Path, experiment: &Experiment) -> BTreeMap<String, String> {
-        let is_complete = |run: &str| below::is_there(folder, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}"));
+    pub(super) fn all(files: &Shelf, experiment: &Experiment) -> BTreeMap<String, String> {
+        let is_complete = |run: &str| files.is_there(&Shelf::name(run, RUN_FILE));
         let runs = experiment.runs().into_iter().map(|run| run.name).filter(|run| !is_complete(run));
-        runs.filter_map(|run| Some((run.clone(), Self::read(folder, &run)?.error))).collect()
+        runs.filter_map(|run| Some((run.clone(), Self::read(files, &run)?.error))).collect()
     }
 }
 

@@ -15,32 +15,37 @@
 //! *Runs* are written below the folder of their process and renamed when they are complete, `run.json` last, so that
 //! processes never write the same file and a run with a `run.json` is whole. A process that opens the folder moves
 //! unfinished runs of killed processes to `left/` if they have a checkpoint, and deletes the others; a process that
-//! carries out such a run takes it from there, by renaming as well, and continues it. *The summary* covers the whole
+//! carries out such a run takes it from there, by renaming as well, and continues it. Where an experiment has many runs,
+//! they go into packs instead (`packing.rs`). *The summary* covers the whole
 //! folder. A process that ends while others are still at work leaves it to them, so that the last one writes it once,
 //! with the runs of all.
 
 mod erase;
 mod finish;
+mod packing;
 mod processes;
 mod runs;
 
 use super::artefacts::{
-    Marker, RUNS_FOLDER, SCENARIO_FILE, hash, is_result_folder, outside_of, read_manifest, without_seeds,
+    Marker, RUNS_FOLDER, SCENARIO_FILE, STATE_FOLDER, hash, is_result_folder, outside_of, read_manifest, without_seeds,
 };
 use super::below;
 use super::files::{sync_folder, write_file, write_json};
 use super::program::Outside;
 use super::{Experiment, Interval};
 use crate::error::Error;
+use packing::Journal;
 use processes::{Lock, Process, forget_parts, others, refuse_overlap, state_of};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 pub use erase::note_written;
 pub(super) use erase::written;
 pub(super) use finish::is_picture;
 pub use processes::Shard;
+pub(super) use processes::is_at_work;
 pub(super) use runs::RUN_FILES;
 
 /// Treatment of an experiment that the folder already holds.
@@ -66,6 +71,9 @@ pub struct ResultFolder {
     experiment: String,
     /// How often runs are saved on their way.
     interval: Interval,
+    /// The pack of the runs that this process has completed, where runs are packed.
+    journal: Mutex<Option<Journal>>,
+    is_packed: bool,
 }
 
 impl ResultFolder {
@@ -108,6 +116,8 @@ impl ResultFolder {
             process,
             experiment: hash(made_of.as_bytes()),
             interval: Interval::default(),
+            journal: Mutex::default(),
+            is_packed: experiment.is_packed(),
         };
         let marker = opened.process.path.join(Marker::FILE);
         write_json(&marker, &known)?;
@@ -129,6 +139,23 @@ impl ResultFolder {
     pub const fn saving(mut self, interval: Interval) -> Self {
         self.interval = interval;
         self
+    }
+
+    /// Deletes an experiment that was not finished, and the folder if nothing else is in it.
+    ///
+    /// # Errors
+    /// If a file cannot be deleted.
+    pub(super) fn erase(path: &Path) -> Result<(), Error> {
+        let lock = Lock::of(path)?;
+        erase::erase(path)?;
+        drop(lock);
+        let state = path.join(STATE_FOLDER);
+        let failed = |source| Error::Write { path: state.clone(), source };
+        remove_file(&path.join(SCENARIO_FILE)).map_err(failed)?;
+        below::remove_folder(&state).map_err(failed)?;
+        // Foreign files stay.
+        let _ = fs::remove_dir(path);
+        Ok(())
     }
 
     /// The folder.
@@ -184,7 +211,7 @@ fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) 
             path.display()
         ))),
         (false, _) => {
-            let (name, differs) = (name_in(found), first_difference(found, &experiment.resolved));
+            let (name, differs) = (name_in(found), first_difference(found, &experiment.resolved, ["there", "here"]));
             let or = match earlier {
                 Earlier::Resume | Earlier::Join => {
                     "or --overwrite; more seeds are written into the scenario.toml that lies there"
@@ -198,7 +225,7 @@ fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) 
 }
 
 /// Refuses a folder whose scenario was edited beyond its seeds after runs of it were made.
-fn refuse_edited(path: &Path, experiment: &Experiment) -> Result<(), Error> {
+pub(super) fn refuse_edited(path: &Path, experiment: &Experiment) -> Result<(), Error> {
     let differs = outside_of(path).and_then(|outside| outside.differs(Outside::of(experiment).as_ref()));
     if let Some(what) = differs {
         return Err(Error::Usage(format!("{}: {what}; choose a new folder, or --overwrite", path.display())));
@@ -217,7 +244,7 @@ fn refuse_edited(path: &Path, experiment: &Experiment) -> Result<(), Error> {
 }
 
 /// The first line in which two resolved scenarios differ.
-fn first_difference(there: &str, here: &str) -> String {
+fn first_difference(there: &str, here: &str, [at, by]: [&str; 2]) -> String {
     let (mut there, mut here) = (there.lines(), here.lines());
     loop {
         match (there.next(), here.next()) {
@@ -225,10 +252,15 @@ fn first_difference(there: &str, here: &str) -> String {
             (there, here) if there == here => {}
             (there, here) => {
                 let shown = |line: Option<&str>| line.map_or_else(|| "nothing".to_owned(), |line| format!("`{line}`"));
-                return format!(": {} there, {} here", shown(there), shown(here));
+                return format!(": {} {at}, {} {by}", shown(there), shown(here));
             }
         }
     }
+}
+
+/// The first line in which a resolved scenario differs from that of another folder, if any does.
+pub(super) fn differs_from(this: &str, other: &str) -> Option<String> {
+    (this != other).then(|| format!(" ({}){}", name_in(this), first_difference(this, other, ["in it", "in the other"])))
 }
 
 /// The name that a scenario gives itself, and its title.

@@ -1,8 +1,9 @@
 //! Which runs of a result folder are whole, so that `--resume` need not repeat them.
 
-use super::artefacts::{MARKS_FILE, MODEL_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, read_manifest};
+use super::artefacts::{MARKS_FILE, MODEL_FILE, Manifest, ROUNDS_FILE, RUN_FILE, read_manifest};
 use super::run_file::{FileDigest, RunFile};
-use super::{Experiment, RunId, RunSummary, below};
+use super::shelf::Shelf;
+use super::{Experiment, RunId, RunSummary};
 use std::io;
 use std::path::Path;
 
@@ -23,7 +24,8 @@ pub enum Found {
 #[derive(Debug)]
 pub struct KeptRuns<'a> {
     experiment: &'a Experiment,
-    folder: &'a Path,
+    /// The files of the folder.
+    pub(super) files: Shelf,
     wanted: &'a [&'a str],
     /// Of a folder that was finished.
     manifest: Option<Manifest>,
@@ -33,7 +35,7 @@ impl Experiment {
     /// The runs of this experiment in a folder; `wanted` are files that each must have beside its records, if it can
     /// have them.
     pub fn kept<'a>(&'a self, folder: &'a Path, wanted: &'a [&'a str]) -> KeptRuns<'a> {
-        KeptRuns { experiment: self, folder, wanted, manifest: read_manifest(folder).ok() }
+        KeptRuns { experiment: self, files: Shelf::of(folder), wanted, manifest: read_manifest(folder).ok() }
     }
 }
 
@@ -41,11 +43,11 @@ impl KeptRuns<'_> {
     /// Looks at the files of a run: that `run.json` is of this run, and that all files have the length and the digest
     /// that they were written with.
     pub fn find(&self, run: &RunId) -> Found {
-        let name = format!("{RUNS_FOLDER}/{}/{RUN_FILE}", run.name);
-        if !below::is_there(self.folder, &name) {
+        let name = Shelf::name(&run.name, RUN_FILE);
+        if !self.files.is_there(&name) {
             return Found::Missing;
         }
-        let Some(file) = RunFile::read(self.folder, &run.name) else {
+        let Some(file) = RunFile::read(&self.files, &run.name) else {
             return Found::Damaged(format!("{RUN_FILE} cannot be read"));
         };
         let Some(summary) = file.summary() else {
@@ -60,7 +62,7 @@ impl KeptRuns<'_> {
 
     /// The summary of a run of this build whose `run.json` is unchanged, in any state of its other files.
     pub(super) fn summary(&self, run: &RunId) -> Option<RunSummary> {
-        let file = RunFile::read(self.folder, &run.name).filter(|file| file.is_whole && file.is_of_this_build())?;
+        let file = RunFile::read(&self.files, &run.name).filter(|file| file.is_whole && file.is_of_this_build())?;
         let label = &self.experiment.points[run.point].1.arms[run.arm].label;
         file.summary().filter(|summary| is_of_another(summary, label, run).is_none())
     }
@@ -77,13 +79,13 @@ impl KeptRuns<'_> {
         let is_made = |wanted: &&&str| trains || **wanted != MODEL_FILE;
         match self.wanted.iter().filter(is_made).find(|wanted| !has(wanted)) {
             Some(wanted) => Some(format!("it was made without {wanted}")),
-            None => files_differ(self.folder, &run.name, file).or_else(|| self.is_not_as_listed(name)),
+            None => files_differ(&self.files, &run.name, file).or_else(|| self.is_not_as_listed(name)),
         }
     }
 
     fn is_not_as_listed(&self, name: &str) -> Option<String> {
         let listed = self.manifest.as_ref()?.files.get(name)?;
-        let is_same = below::digest(self.folder, name).is_ok_and(|(_, found)| found == *listed);
+        let is_same = self.files.digest(name).is_ok_and(|(_, found)| found == *listed);
         (!is_same).then(|| format!("{RUN_FILE} is not the file that the manifest lists"))
     }
 }
@@ -96,7 +98,7 @@ fn is_of_another(summary: &RunSummary, label: &str, run: &RunId) -> Option<Strin
 }
 
 /// The first file of a run that differs from its `run.json`.
-pub(super) fn files_differ(folder: &Path, run: &str, file: &RunFile) -> Option<String> {
+pub(super) fn files_differ(shelf: &Shelf, run: &str, file: &RunFile) -> Option<String> {
     if !file.is_whole {
         return Some(format!("{RUN_FILE} is not the file that was written"));
     }
@@ -108,8 +110,8 @@ pub(super) fn files_differ(folder: &Path, run: &str, file: &RunFile) -> Option<S
     }
     files.into_iter().find_map(|(name, FileDigest { bytes, blake3 })| {
         // The name of a file beside it, and no path.
-        let beside = if name.contains(['/', '\\']) { "../".to_owned() } else { format!("{RUNS_FOLDER}/{run}/{name}") };
-        match below::digest(folder, &beside) {
+        let beside = if name.contains(['/', '\\']) { "../".to_owned() } else { Shelf::name(run, &name) };
+        match shelf.digest(&beside) {
             Ok((found, _)) if found != bytes => Some(format!("{name} has {found} bytes, and had {bytes}")),
             Ok((_, found)) if found != blake3 => Some(format!("{name} is not the file that was written")),
             Ok(_) => None,

@@ -3,10 +3,11 @@
 
 mod possible;
 
-use super::artefacts::{RUN_FILE, RUNS_FOLDER, hash};
+use super::artefacts::{RUN_FILE, hash};
 use super::files::write_file;
+use super::shelf::Shelf;
 use super::summary::RunWithCurve;
-use super::{CurvePoint, RunSummary, below, build};
+use super::{CurvePoint, RunSummary, build};
 use crate::error::Error;
 use fedgenie_core::metric::Names;
 use serde::{Deserialize, Serialize};
@@ -51,16 +52,16 @@ fn end(digest: &str) -> String {
 
 /// Writes the file.
 pub(super) fn write(path: &Path, run: &RunSummary, files: BTreeMap<String, FileDigest>) -> Result<(), Error> {
-    write_document(path, &Document { run: run.with_curve(), build: build(), files, blake3: "" })
+    let text = text_of(&Document { run: run.with_curve(), build: build(), files, blake3: "" })
+        .map_err(|error| Error::Write { path: path.to_owned(), source: error.into() })?;
+    write_file(path, text.as_bytes())
 }
 
-/// Writes a document whose last key has the place for the digest.
-fn write_document(path: &Path, document: &impl Serialize) -> Result<(), Error> {
-    let text = serde_json::to_string_pretty(document)
-        .map_err(|error| Error::Write { path: path.to_owned(), source: error.into() })?;
-    let text = format!("{text}\n");
+/// The text of a document whose last key has the place for the digest.
+fn text_of(document: &impl Serialize) -> serde_json::Result<String> {
+    let text = format!("{}\n", serde_json::to_string_pretty(document)?);
     let start = text.strip_suffix(&end("")).expect("the digest is the last key");
-    write_file(path, format!("{start}{}", end(&hash(text.as_bytes()))).as_bytes())
+    Ok(format!("{start}{}", end(&hash(text.as_bytes()))))
 }
 
 /// The contents of a `run.json`.
@@ -72,9 +73,9 @@ pub(super) struct RunFile {
 }
 
 impl RunFile {
-    /// The file of a run in a folder, if it is a plain file with JSON.
-    pub(super) fn read(folder: &Path, run: &str) -> Option<Self> {
-        Self::of(&below::read_to_string(folder, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}")).ok()?)
+    /// The file of a run, if it is a plain file with JSON.
+    pub(super) fn read(files: &Shelf, run: &str) -> Option<Self> {
+        Self::of(&files.read_to_string(&Shelf::name(run, RUN_FILE)).ok()?)
     }
 
     /// The contents of its text, if it is JSON.
@@ -113,16 +114,18 @@ impl RunFile {
         self.build() == build() || accepted.is_some_and(|accepted| accepted.build == build())
     }
 
-    /// Notes in the file that this build has replayed so many rounds of the run.
-    pub(super) fn accept(mut self, folder: &Path, run: &str, rounds: u32) -> Result<(), Error> {
-        let path = folder.join(RUNS_FOLDER).join(run).join(RUN_FILE);
+    /// Its text with a note that this build has replayed so many rounds of the run.
+    ///
+    /// # Errors
+    /// If it cannot be written as JSON.
+    pub(super) fn accepted(mut self, rounds: u32) -> serde_json::Result<String> {
         let accepted = Accepted { build: build().to_owned(), rounds };
         if let Some(object) = self.document.as_object_mut() {
             object.shift_remove("blake3");
             object.insert("accepted".to_owned(), serde_json::json!(accepted));
             object.insert("blake3".to_owned(), "".into());
         }
-        write_document(&path, &self.document)
+        text_of(&self.document)
     }
 
     /// The digests of the other files.

@@ -19,8 +19,9 @@ mod notice;
 
 pub use notice::{Notice, of_runs};
 
-use super::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE, TOOL};
+use super::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, SCENARIO_FILE, SUMMARY_FILE, TOOL};
 use super::kept::Found;
+use super::shelf::Shelf;
 use super::{Experiment, RunId, RunSummary, below, check_runs, run_name};
 use crate::error::Error;
 use crate::scenario::is_name;
@@ -30,8 +31,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The state of a run in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +116,8 @@ pub struct Stored {
     pub name: String,
     /// The folder.
     pub folder: PathBuf,
+    /// Its files.
+    pub files: Arc<Shelf>,
     /// The manifest, which is of this program and of its records' format.
     pub manifest: Manifest,
     /// The resolved scenario.
@@ -200,7 +203,9 @@ impl<'a> Reader<'a> {
         if manifest.files.get(SCENARIO_FILE) != Some(&digest) || manifest.scenario_hash != digest {
             changed.push(Changed::altered(SCENARIO_FILE));
         }
-        let listed = look::Listed::of(folder, &manifest, self.uses_rounds);
+        let files = Shelf::of(folder);
+        changed.extend(files.damaged().iter().map(|(pack, why)| Changed::new(pack, format!("cannot be read: {why}"))));
+        let listed = look::Listed::of(&files, &manifest, self.uses_rounds);
         changed.extend(listed.altered(SUMMARY_FILE)?);
         changed.extend(agree::disagreement(&scenario, &table, &manifest));
         let looked: Vec<(RunState, Option<RunSummary>)> =
@@ -209,6 +214,7 @@ impl<'a> Reader<'a> {
         Ok(Stored {
             name: name_of(folder),
             folder: folder.to_owned(),
+            files: Arc::new(files),
             manifest,
             scenario,
             table,
@@ -268,8 +274,9 @@ fn manifest_of(folder: &Path) -> Result<Manifest, Error> {
 
 /// The error for a folder whose experiment was interrupted.
 fn unfinished(folder: &Path) -> String {
-    let runs = fs::read_dir(folder.join(RUNS_FOLDER)).into_iter().flatten().flatten();
-    let complete = match runs.filter(|run| run.path().join(RUN_FILE).is_file()).count() {
+    let files = Shelf::of(folder);
+    let is_complete = |run: &&String| files.is_there(&Shelf::name(run, RUN_FILE));
+    let complete = match files.runs().iter().filter(is_complete).count() {
         1 => "1 run is".to_owned(),
         count => format!("{count} runs are"),
     };
@@ -351,10 +358,12 @@ impl Experiment {
         let kept = self.kept(folder, &[]);
         let found = |run: RunId| {
             let found = match kept.find(&run) {
-                Found::Damaged(why) => match kept.summary(&run).filter(|_| look::is_put_aside(folder, &run.name)) {
-                    Some(summary) => Found::Complete(Box::new(summary)),
-                    None => Found::Damaged(why),
-                },
+                Found::Damaged(why) => {
+                    match kept.summary(&run).filter(|_| look::is_put_aside(&kept.files, &run.name)) {
+                        Some(summary) => Found::Complete(Box::new(summary)),
+                        None => Found::Damaged(why),
+                    }
+                }
                 found => found,
             };
             (run, found)

@@ -8,6 +8,7 @@
 use super::artefacts::RUNS_FOLDER;
 use super::execution::guarded;
 use super::run_file::RunFile;
+use super::shelf::Shelf;
 use super::verify::first_rounds;
 use super::{Experiment, ResultFolder, RunId, RunSummary, Threads};
 use crate::error::Error;
@@ -43,7 +44,7 @@ impl Experiment {
         for (run, summary) in runs {
             places.entry(self.place_of(&run)).or_default().push((run, summary));
         }
-        let mut looked = Vec::new();
+        let (mut looked, files) = (Vec::new(), Shelf::of(folder.path()));
         for runs in places.into_values() {
             let world = self.world_of(&runs[0].0, cache)?;
             for (run, summary) in runs {
@@ -51,7 +52,7 @@ impl Experiment {
                     return Err(Error::Cancelled);
                 }
                 let rounds = (summary.rounds / ROUNDS_PER_LOOK).max(1);
-                let same = guarded(&run, || first_rounds(self, folder.path(), (&run, &world), rounds, threads));
+                let same = guarded(&run, || first_rounds(self, &files, (&run, &world), rounds, threads));
                 let found = match same {
                     Ok(Ok(())) => Ok((rounds, Box::new(summary))),
                     Ok(Err(what)) => Err(what),
@@ -59,10 +60,10 @@ impl Experiment {
                     Err(error) => return Err(error),
                 };
                 if found.is_ok() {
-                    let file = RunFile::read(folder.path(), &run.name).ok_or_else(|| {
+                    let file = RunFile::read(&files, &run.name).ok_or_else(|| {
                         Error::Usage(format!("{RUNS_FOLDER}/{} was there, and is no longer", run.name))
                     })?;
-                    file.accept(folder.path(), &run.name, rounds)?;
+                    folder.note_accepted(&files, &run, file, rounds)?;
                 }
                 looked.push(LookedAt { run, found });
             }

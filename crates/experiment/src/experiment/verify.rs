@@ -9,11 +9,11 @@ mod listing;
 mod sinks;
 
 use super::artefacts::{
-    self, FAILURE_FILE, Failure, MANIFEST_FILE, Manifest, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, SUMMARY_FILE,
-    is_result_folder,
+    self, FAILURE_FILE, Failure, MANIFEST_FILE, Manifest, RUN_FILE, SCENARIO_FILE, SUMMARY_FILE, is_result_folder,
 };
 use super::execution::guarded;
 use super::run_file::RunFile;
+use super::shelf::Shelf;
 use super::{Experiment, Overrides, RunId, RunSummary, Threads, below, build, kept};
 use crate::error::Error;
 use crate::scenario::Kinds;
@@ -129,6 +129,7 @@ fn compare(
     threads: &Threads,
 ) -> Result<Verdict, Error> {
     let manifest = manifest_of(folder)?;
+    let (files, listed) = (Shelf::of(folder), manifest.as_ref().map(Listed::of));
     let mut verdict = Verdict::default();
     if let Some(manifest) = &manifest {
         if let Some(what) = listing::cannot_replay(experiment, manifest)? {
@@ -142,7 +143,7 @@ fn compare(
         };
     }
     let replayed =
-        match (replay(folder, experiment, (manifest.as_ref(), backwards), threads, &mut verdict), &verdict.edited) {
+        match (replay(&files, experiment, (listed.as_ref(), backwards), threads, &mut verdict), &verdict.edited) {
             // An edited scenario explains the error.
             (Err(error), Some(edited)) => return Err(Error::Usage(format!("{edited}: {error}"))),
             (replayed, _) => replayed?,
@@ -150,11 +151,11 @@ fn compare(
     if verdict.difference.is_none() {
         verdict.difference = verdict.edited.clone().map(of_experiment);
     }
-    verdict.missing = missing(folder, experiment, manifest.as_ref());
+    verdict.missing = missing(&files, experiment, listed.as_ref());
     if let (Some(manifest), None) = (&manifest, &verdict.difference) {
-        let what = listing::differs(folder, experiment, manifest, &verdict.missing);
+        let what = listing::differs(&files, experiment, manifest, &verdict.missing);
         let what = what.or_else(|| match verdict.missing.is_empty() {
-            true => listing::summary_differs(folder, experiment, replayed),
+            true => listing::summary_differs(&files, experiment, replayed),
             false => None,
         });
         verdict.difference = what.map(of_experiment);
@@ -165,6 +166,19 @@ fn compare(
     Ok(verdict)
 }
 
+/// The runs that a manifest lists.
+struct Listed<'a> {
+    runs: BTreeSet<&'a str>,
+    failed: BTreeSet<&'a str>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(manifest: &'a Manifest) -> Self {
+        let names = |names: &'a [String]| names.iter().map(String::as_str).collect();
+        Self { runs: names(&manifest.runs), failed: names(&manifest.failed) }
+    }
+}
+
 /// A folder's manifest; `None` if no process has ended its work in it yet.
 fn manifest_of(folder: &Path) -> Result<Option<Manifest>, Error> {
     let has_scenario = below::is_there(folder, SCENARIO_FILE);
@@ -173,25 +187,23 @@ fn manifest_of(folder: &Path) -> Result<Option<Manifest>, Error> {
 }
 
 /// Whether a run's files are complete: its summary is written last.
-fn is_complete(folder: &Path, run: &RunId) -> bool {
-    below::is_there(folder, &format!("{RUNS_FOLDER}/{}/{RUN_FILE}", run.name))
+fn is_complete(files: &Shelf, run: &RunId) -> bool {
+    files.is_there(&Shelf::name(&run.name, RUN_FILE))
 }
 
 /// Whether the folder has a run, by its manifest if there is one. A deleted run is not there.
-fn is_there(folder: &Path, run: &RunId, manifest: Option<&Manifest>) -> bool {
-    match manifest {
-        Some(manifest) => {
-            manifest.runs.contains(&run.name) && below::is_there(folder, &format!("{RUNS_FOLDER}/{}", run.name))
-        }
-        None => is_complete(folder, run),
+fn is_there(files: &Shelf, run: &RunId, listed: Option<&Listed<'_>>) -> bool {
+    match listed {
+        Some(listed) => listed.runs.contains(&*run.name) && files.has(&run.name),
+        None => is_complete(files, run),
     }
 }
 
 /// Replays the runs that are there. Returns the summaries of complete runs without a difference.
 fn replay(
-    folder: &Path,
+    files: &Shelf,
     experiment: &Experiment,
-    (manifest, backwards): (Option<&Manifest>, bool),
+    (listed, backwards): (Option<&Listed<'_>>, bool),
     threads: &Threads,
     verdict: &mut Verdict,
 ) -> Result<Vec<RunSummary>, Error> {
@@ -201,13 +213,13 @@ fn replay(
         runs.reverse();
     }
     for run in runs {
-        let has_failed = manifest.is_some_and(|manifest| manifest.failed.contains(&run.name));
-        if !has_failed && !is_there(folder, &run, manifest) {
+        let has_failed = listed.is_some_and(|listed| listed.failed.contains(&*run.name));
+        if !has_failed && !is_there(files, &run, listed) {
             continue;
         }
         verdict.runs += 1;
         verdict.failed += usize::from(has_failed);
-        match verify_run(folder, experiment, &run, has_failed, &cache, threads)? {
+        match verify_run(files, experiment, &run, has_failed, &cache, threads)? {
             Ok(summary) => summaries.extend(summary),
             Err(difference) => {
                 verdict.differing += 1;
@@ -223,18 +235,18 @@ fn replay(
 
 /// Names of runs of the experiment that are not there, or that the summary lacks although there is a manifest. Failed
 /// runs do not count as missing.
-fn missing(folder: &Path, experiment: &Experiment, manifest: Option<&Manifest>) -> Vec<String> {
-    let summary = summary_of(folder);
+fn missing(files: &Shelf, experiment: &Experiment, listed: Option<&Listed<'_>>) -> Vec<String> {
+    let summary = summary_of(files.folder());
     let key = |run: &Value| Some((run["point"].as_u64()?, run["seed"].as_u64()?, run["arm"].as_str()?.to_owned()));
     let of_summary = |summary: &Value| summary["runs"].as_array().map(|runs| runs.iter().filter_map(key).collect());
     let summarised: Option<BTreeSet<_>> = summary.as_ref().and_then(of_summary);
     let is_missing = |run: &RunId| {
         let label = experiment.points[run.point].1.arms[run.arm].label.clone();
-        let has_failed = manifest.is_some_and(|manifest| manifest.failed.contains(&run.name));
+        let has_failed = listed.is_some_and(|listed| listed.failed.contains(&*run.name));
         // A missing summary is reported by itself, and not as missing runs.
         let lists = |known: &BTreeSet<_>| known.contains(&(run.point as u64, run.seed, label));
-        let is_summarised = manifest.is_none() || summarised.as_ref().is_none_or(lists);
-        !(has_failed || is_there(folder, run, manifest) && is_summarised)
+        let is_summarised = listed.is_none() || summarised.as_ref().is_none_or(lists);
+        !(has_failed || is_there(files, run, listed) && is_summarised)
     };
     experiment.runs().into_iter().filter(is_missing).map(|run| run.name).collect()
 }
@@ -250,7 +262,7 @@ const fn of_experiment(what: String) -> Difference {
 
 /// Replays a run. Returns its summary, `None` for a run that failed again in the same way, or the first difference.
 fn verify_run(
-    folder: &Path,
+    files: &Shelf,
     experiment: &Experiment,
     run: &RunId,
     has_failed: bool,
@@ -258,11 +270,11 @@ fn verify_run(
     threads: &Threads,
 ) -> Result<Result<Option<RunSummary>, Difference>, Error> {
     let differs = |round, event, what| Ok(Err(Difference { run: Some(run.name.clone()), round, event, what }));
-    let failure = has_failed.then(|| Failure::read(folder, &run.name)).flatten();
+    let failure = has_failed.then(|| Failure::read(files, &run.name)).flatten();
     if has_failed && failure.is_none() {
         return differs(None, None, format!("the manifest says that it failed, and there is no {FAILURE_FILE}"));
     }
-    let mut comparison = match Comparison::open(folder, &run.name) {
+    let mut comparison = match Comparison::open(files, &run.name) {
         Ok(comparison) => comparison,
         // A panic may come before the first file.
         Err(_) if failure.is_some() => Comparison::empty(),
@@ -304,7 +316,7 @@ fn verify_run(
         let what = format!("the run had failed ({}), its replay did not", failure.error);
         return differs(Some(summary.rounds), None, what);
     }
-    match run_file_differs(folder, run, &summary) {
+    match run_file_differs(files, run, &summary) {
         Some(what) => differs(Some(summary.rounds), None, what),
         None => Ok(Ok(Some(summary))),
     }
@@ -313,12 +325,12 @@ fn verify_run(
 /// Replays the first rounds of a run and compares them with its files. Returns the first difference.
 pub(super) fn first_rounds(
     experiment: &Experiment,
-    folder: &Path,
+    files: &Shelf,
     (run, world): (&RunId, &World),
     last: u32,
     threads: &Threads,
 ) -> Result<Result<(), String>, Error> {
-    let comparison = match Comparison::open(folder, &run.name) {
+    let comparison = match Comparison::open(files, &run.name) {
         Ok(comparison) => comparison,
         Err(error) => return Ok(Err(error.to_string())),
     };
@@ -347,16 +359,16 @@ fn ended(run: &RunId, error: &Error, failure: Option<&Failure>) -> Option<Result
 }
 
 /// The first difference between a run's `run.json` and its replay.
-fn run_file_differs(folder: &Path, run: &RunId, summary: &RunSummary) -> Option<String> {
-    if below::is_there(folder, &format!("{RUNS_FOLDER}/{}/{FAILURE_FILE}", run.name)) {
+fn run_file_differs(files: &Shelf, run: &RunId, summary: &RunSummary) -> Option<String> {
+    if files.is_there(&Shelf::name(&run.name, FAILURE_FILE)) {
         return Some(format!("there is a {FAILURE_FILE} beside {RUN_FILE}"));
     }
-    let Some(stored) = RunFile::read(folder, &run.name) else {
+    let Some(stored) = RunFile::read(files, &run.name) else {
         return Some(format!("{RUN_FILE} cannot be read"));
     };
-    let files = kept::files_differ(folder, &run.name, &stored);
+    let differing = kept::files_differ(files, &run.name, &stored);
     let (stored, replayed) = (stored.into_results(), listing::as_read(&summary.with_curve()));
-    if stored != replayed { Some(describe(RUN_FILE, &stored, &replayed)) } else { files }
+    if stored != replayed { Some(describe(RUN_FILE, &stored, &replayed)) } else { differing }
 }
 
 /// The records of one round of a replay, as text.

@@ -279,6 +279,10 @@ pub struct RecordConfig {
     /// Whether rounds have `updates`: examples, losses and latency of each update.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub updates: bool,
+    /// Whether runs are kept in packs, 256 in a file, instead of in a folder each; if it is left out, where the
+    /// experiment has more than 10 000 runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packed: Option<bool>,
 }
 
 /// The largest weight of generalisation: sums of many such gains are still numbers.
@@ -290,7 +294,7 @@ const fn every_round() -> u32 {
 
 impl Default for RecordConfig {
     fn default() -> Self {
-        Self { every: every_round(), explain: false, updates: false }
+        Self { every: every_round(), explain: false, updates: false, packed: None }
     }
 }
 

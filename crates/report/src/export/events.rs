@@ -5,8 +5,8 @@ use super::rows::{OfRun, RunRow};
 use super::table::{Failed, RUN_KEY, Table};
 use fedgenie_core::record::{DropReason, Outcome, Phase};
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::artefacts::{EVENTS_FILE, RUNS_FOLDER};
-use fedgenie_experiment::experiment::below;
+use fedgenie_experiment::experiment::artefacts::EVENTS_FILE;
+use fedgenie_experiment::experiment::shelf::Shelf;
 use fedgenie_experiment::experiment::stored::Status;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
@@ -130,12 +130,12 @@ pub(super) fn table<'a>() -> Table<'a, EventRow<'a>> {
 
 /// The file of a run's events.
 fn file(of: OfRun<'_>) -> String {
-    format!("{RUNS_FOLDER}/{}/{EVENTS_FILE}", of.state.name)
+    Shelf::name(&of.state.name, EVENTS_FILE)
 }
 
 /// Whether the events of a run were recorded.
 pub(super) fn are_there(of: OfRun<'_>) -> bool {
-    of.state.status == Status::Complete && below::is_there(&of.results.folder, &file(of))
+    of.state.status == Status::Complete && of.results.files.is_there(&file(of))
 }
 
 /// Hands out the events of a run; none if they were not recorded.
@@ -145,7 +145,7 @@ pub(super) fn rows<'a>(of: OfRun<'a>, add: &mut dyn FnMut(&EventRow<'a>) -> Resu
     }
     let path: PathBuf = of.results.folder.join(file(of));
     let unread = |source| Failed::Other(Error::Read { path: path.clone(), source });
-    let opened = below::open(&of.results.folder, &file(of)).map_err(unread)?;
+    let opened = of.results.files.open(&file(of)).map_err(unread)?;
     for (number, line) in (1..).zip(BufReader::new(MultiGzDecoder::new(opened)).lines()) {
         let event = serde_json::from_str(&line.map_err(unread)?).map_err(|error| {
             Failed::Other(Error::Usage(format!("{}:{number}: this is no event: {error}", path.display())))

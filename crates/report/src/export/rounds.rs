@@ -5,9 +5,9 @@ use super::rows::{OfRun, RunRow};
 use super::swept::Swept;
 use super::table::{Failed, RUN_KEY, Table};
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::artefacts::{ROUNDS_FILE, RUNS_FOLDER};
-use fedgenie_experiment::experiment::below;
+use fedgenie_experiment::experiment::artefacts::ROUNDS_FILE;
 use fedgenie_experiment::experiment::recorded::RecordedRound;
+use fedgenie_experiment::experiment::shelf::Shelf;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -115,10 +115,10 @@ pub(super) fn read<T: DeserializeOwned + Send>(
     of: OfRun<'_>,
     mut each: impl FnMut(T) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
-    let file = format!("{RUNS_FOLDER}/{}/{ROUNDS_FILE}", of.state.name);
+    let file = Shelf::name(&of.state.name, ROUNDS_FILE);
     let path = of.results.folder.join(&file);
     let unread = |source| Failed::Other(Error::Read { path: path.clone(), source });
-    let opened = match below::open(&of.results.folder, &file) {
+    let opened = match of.results.files.open(&file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && !of.state.changed.is_empty() => return Ok(()),
         opened => opened.map_err(unread)?,
     };

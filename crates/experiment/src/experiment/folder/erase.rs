@@ -5,6 +5,7 @@ use super::super::artefacts::{
 };
 use super::super::below::{is_below, own, read_to_string};
 use super::super::files::write_file;
+use super::super::shelf::kinds;
 use super::processes::{Lock, forget_left, state_of};
 use super::{RUN_FILES, is_picture, remove_file};
 use crate::error::Error;
@@ -25,6 +26,7 @@ pub(super) fn erase(folder: &Path) -> Result<(), Error> {
         RUN_FILES.into_iter().try_for_each(|name| remove(folder, &format!("{run}/{name}")))?;
         remove_if_empty(folder, &run);
     }
+    kinds(folder).into_iter().try_for_each(|pack| remove(folder, &pack.path()))?;
     remove_if_empty(folder, RUNS_FOLDER);
     let mut files = written(folder);
     files.extend(manifest.iter().flat_map(|manifest: &Manifest| manifest.files.keys().cloned()));

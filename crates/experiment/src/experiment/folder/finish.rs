@@ -7,6 +7,7 @@ use super::super::artefacts::{
 use super::super::files::{sync_folder, write_json};
 use super::super::kept::Found;
 use super::super::run_file::RunFile;
+use super::super::shelf::Shelf;
 use super::super::{Experiment, RunSummary, Summary, below, build};
 use super::processes::{Lock, forget_left, forget_parts, others};
 use super::{ResultFolder, erase, remove_file};
@@ -55,6 +56,7 @@ impl ResultFolder {
         draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
     ) -> Result<Summary, Error> {
         let known: BTreeMap<_, _> = known.iter().map(|run| (experiment.name_of(run), run)).collect();
+        self.pack_all(experiment).map_err(|source| Error::Write { path: self.path.join(RUNS_FOLDER), source })?;
         let kept = experiment.kept(&self.path, &[]);
         let runs = experiment.runs();
         let found = runs.iter().filter_map(|run| match known.get(&run.name) {
@@ -64,7 +66,7 @@ impl ResultFolder {
                 Found::OfAnotherBuild(..) | Found::Missing | Found::Damaged(_) => None,
             },
         });
-        let summary = experiment.summarise(found.collect(), &Failure::all(&self.path, experiment));
+        let summary = experiment.summarise(found.collect(), &Failure::all(&kept.files, experiment));
         let manifest_file = self.path.join(MANIFEST_FILE);
         let unmade = |path: &Path| remove_file(path).map_err(|source| Error::Write { path: path.to_owned(), source });
         unmade(&manifest_file)?;
@@ -74,11 +76,11 @@ impl ResultFolder {
             false => Ok(()),
         })?;
         self.put(SUMMARY_FILE, |file| write_json(file, &summary))?;
-        let mut manifest = self.manifest(experiment, &summary)?;
+        let mut manifest = self.manifest(experiment, &summary, &kept.files)?;
         self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
         // From here on a report can be made of the folder, even if this process ends.
         let pictures = self.pictures(&summary, draw)?;
-        self.list(&mut manifest, pictures.into_iter().filter(|name| is_picture(name)))?;
+        self.list(&mut manifest, &kept.files, pictures.into_iter().filter(|name| is_picture(name)))?;
         self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
         let state = self.path.join(STATE_FOLDER);
         forget_parts(&state).map_err(|source| Error::Write { path: state, source })?;
@@ -117,16 +119,16 @@ impl ResultFolder {
     }
 
     /// The manifest of all but pictures.
-    fn manifest(&self, experiment: &Experiment, summary: &Summary) -> Result<Manifest, Error> {
+    fn manifest(&self, experiment: &Experiment, summary: &Summary, shelf: &Shelf) -> Result<Manifest, Error> {
         let mut manifest = Manifest::of(experiment, summary)?;
         let mut names = [SCENARIO_FILE, SUMMARY_FILE].map(str::to_owned).to_vec();
         let complete: BTreeSet<String> = summary.runs.iter().map(|run| experiment.name_of(run)).collect();
         for run in experiment.runs() {
-            let of_run = |name: &str| format!("{RUNS_FOLDER}/{}/{name}", run.name);
-            let is_there = |name: &str| below::is_there(&self.path, &of_run(name));
+            let of_run = |name: &str| Shelf::name(&run.name, name);
+            let is_there = |name: &str| shelf.is_there(&of_run(name));
             match (complete.contains(&run.name), is_there(FAILURE_FILE) && !is_there(RUN_FILE)) {
                 (true, _) => {
-                    let file = RunFile::read(&self.path, &run.name);
+                    let file = RunFile::read(shelf, &run.name);
                     let other = file.as_ref().map(RunFile::build).filter(|made_by| *made_by != build());
                     manifest.other_builds.extend(other.map(|other| (run.name.clone(), other.to_owned())));
                     manifest.runs.push(run.name.clone());
@@ -136,15 +138,15 @@ impl ResultFolder {
             }
             names.extend(listed().filter(|name| is_there(name)).map(of_run));
         }
-        self.list(&mut manifest, names.into_iter())?;
+        self.list(&mut manifest, shelf, names.into_iter())?;
         Ok(manifest)
     }
 
     /// Adds files to a manifest.
-    fn list(&self, manifest: &mut Manifest, names: impl Iterator<Item = String>) -> Result<(), Error> {
+    fn list(&self, manifest: &mut Manifest, shelf: &Shelf, names: impl Iterator<Item = String>) -> Result<(), Error> {
         for name in names {
             let failed = |source| Error::Read { path: self.path.join(&name), source };
-            let (_, digest) = below::digest(&self.path, &name).map_err(failed)?;
+            let (_, digest) = shelf.digest(&name).map_err(failed)?;
             manifest.files.insert(name, digest);
         }
         Ok(())

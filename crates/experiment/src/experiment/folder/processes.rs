@@ -231,6 +231,26 @@ pub(super) fn others(folder: &Path, own: Option<&Path>) -> Result<Vec<Shard>, Er
     Ok(working)
 }
 
+/// Whether a process writes into a folder.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub(in super::super) fn is_at_work(folder: &Path) -> Result<bool, Error> {
+    let state = folder.join(STATE_FOLDER);
+    if !below::is_own_folder(&state) {
+        return Ok(false);
+    }
+    let failed = |source| Error::Read { path: state.clone(), source };
+    for entry in fs::read_dir(&state).map_err(failed)? {
+        let process = entry.map_err(failed)?.path();
+        let is_locked = |file: File| matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+        if below::open(&process, ALIVE_FILE).is_ok_and(is_locked) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Refuses runs that another process is carrying out.
 pub(super) fn refuse_overlap(folder: &Path, shard: Shard, others: &[Shard]) -> Result<(), Error> {
     let Some(&other) = others.iter().find(|other| other.overlaps(shard)) else { return Ok(()) };

@@ -9,8 +9,10 @@ use super::super::execution::{Outputs, Progress, Threads};
 use super::super::files::{sync_file, sync_folder, write_file, write_json};
 use super::super::play::Keeping;
 use super::super::recorded::Keeper;
-use super::super::run_file::{self, FileDigest};
+use super::super::run_file::{self, FileDigest, RunFile};
+use super::super::shelf::Shelf;
 use super::super::{Experiment, RunId, RunSummary, below};
+use super::packing::files_in;
 use super::processes::take_over;
 use super::{ResultFolder, remove_file};
 use crate::error::Error;
@@ -19,7 +21,7 @@ use fedgenie_simulator::recorder::{RunFiles, Sink};
 use fedgenie_simulator::world::World;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
 /// Files of a run's folder in the order in which they get their names.
@@ -139,6 +141,29 @@ impl ResultFolder {
         kept.err().unwrap_or(error)
     }
 
+    /// Notes in a run's `run.json` that this build has replayed its first rounds.
+    pub(in super::super) fn note_accepted(
+        &self,
+        shelf: &Shelf,
+        run: &RunId,
+        file: RunFile,
+        rounds: u32,
+    ) -> Result<(), Error> {
+        let path = self.path.join(Shelf::name(&run.name, RUN_FILE));
+        let failed = |source| Error::Write { path: path.clone(), source };
+        let text = file.accepted(rounds).map_err(|error| failed(error.into()))?;
+        if shelf.packed(&run.name).is_none() {
+            return write_file(&path, text.as_bytes());
+        }
+        // The copy that counts is the newest, and is whole.
+        let others = RUN_FILES.into_iter().filter(|name| *name != RUN_FILE);
+        let others = others.map(|name| (name, Shelf::name(&run.name, name))).filter(|(_, path)| shelf.is_there(path));
+        let others = others.map(|(name, path)| Ok((name, shelf.length(&path)?, shelf.open(&path)?)));
+        let own: Box<dyn Read + Send> = Box::new(Cursor::new(text.clone()));
+        let files = others.chain([Ok((RUN_FILE, text.len() as u64, own))]);
+        self.pack(&run.name, files).map_err(failed)
+    }
+
     /// Gives a run's files their names, when the disk has them; those of an earlier try are deleted. `run.json` comes
     /// last, so that a run with a `run.json` is whole.
     fn publish(&self, run: &RunId) -> io::Result<()> {
@@ -146,6 +171,10 @@ impl ResultFolder {
         let to = all.join(&run.name);
         // Nothing is written behind links.
         below::own(&self.path, &format!("{RUNS_FOLDER}/{}/{RUN_FILE}", run.name))?;
+        if self.is_packed {
+            self.pack(&run.name, files_in(&from))?;
+            return fs::remove_dir_all(from);
+        }
         let is_first = !all.exists();
         fs::create_dir_all(&to)?;
         // No process continues a run whose files are being published.

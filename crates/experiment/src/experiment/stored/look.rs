@@ -1,26 +1,24 @@
 //! The state of one run in a folder.
 
+use super::super::RunSummary;
 use super::super::artefacts::{
-    EVENTS_FILE, FAILURE_FILE, Failure, MANIFEST_FILE, Manifest, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, hash, listed,
+    EVENTS_FILE, FAILURE_FILE, Failure, MANIFEST_FILE, Manifest, ROUNDS_FILE, RUN_FILE, hash, listed,
 };
 use super::super::run_file::{FileDigest, RunFile};
-use super::super::{RunSummary, below};
+use super::super::shelf::Shelf;
 use super::{Changed, RunState, Status};
 use crate::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
-use std::path::Path;
 
 /// Whether only the summary of a run is left.
-pub(super) fn is_put_aside(folder: &Path, run: &str) -> bool {
-    let files = fs::read_dir(folder.join(RUNS_FOLDER).join(run));
-    files.is_ok_and(|files| files.count() == 1)
+pub(super) fn is_put_aside(files: &Shelf, run: &str) -> bool {
+    files.count(run) == 1
 }
 
 /// A folder as its manifest describes it.
 pub(super) struct Listed<'a> {
-    folder: &'a Path,
+    shelf: &'a Shelf,
     /// Digests by name.
     files: &'a BTreeMap<String, String>,
     runs: BTreeSet<&'a str>,
@@ -29,18 +27,18 @@ pub(super) struct Listed<'a> {
 }
 
 fn file_of(state: &RunState, name: &str) -> String {
-    format!("{RUNS_FOLDER}/{}/{name}", state.name)
+    Shelf::name(&state.name, name)
 }
 
 impl<'a> Listed<'a> {
-    pub fn of(folder: &'a Path, manifest: &'a Manifest, uses_rounds: bool) -> Self {
+    pub fn of(shelf: &'a Shelf, manifest: &'a Manifest, uses_rounds: bool) -> Self {
         let names = |names: &'a [String]| names.iter().map(String::as_str).collect();
         let (runs, failed) = (names(&manifest.runs), names(&manifest.failed));
-        Self { folder, files: &manifest.files, runs, failed, uses_rounds }
+        Self { shelf, files: &manifest.files, runs, failed, uses_rounds }
     }
 
     fn unread(&self, name: &str) -> impl FnOnce(io::Error) -> Error {
-        let path = self.folder.join(name);
+        let path = self.shelf.folder().join(name);
         |source| Error::Read { path, source }
     }
 
@@ -49,7 +47,7 @@ impl<'a> Listed<'a> {
     /// # Errors
     /// If it exists and cannot be read.
     pub fn altered(&self, name: &str) -> Result<Option<Changed>, Error> {
-        match below::digest(self.folder, name) {
+        match self.shelf.digest(name) {
             Ok((_, found)) if self.files.get(name) == Some(&found) => Ok(None),
             Ok(_) => Ok(Some(Changed::altered(name))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -68,11 +66,11 @@ impl<'a> Listed<'a> {
         }
         let name = file_of(&state, RUN_FILE);
         if !self.runs.contains(&*state.name) {
-            let is_there = below::is_there(self.folder, &name);
+            let is_there = self.shelf.is_there(&name);
             state.reason = is_there.then(|| format!("{RUN_FILE} is there, and {MANIFEST_FILE} does not list the run"));
             return Ok((state, None));
         }
-        let text = match below::read(self.folder, &name) {
+        let text = match self.shelf.read(&name) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((state, None)),
             Err(error) => return Err(self.unread(&name)(error)),
@@ -102,10 +100,10 @@ impl<'a> Listed<'a> {
     fn note_failure(&self, state: &mut RunState) -> Result<(), Error> {
         let name = file_of(state, FAILURE_FILE);
         state.status = Status::Failed;
-        state.reason = Failure::read(self.folder, &state.name).map(|failure| failure.error);
+        state.reason = Failure::read(self.shelf, &state.name).map(|failure| failure.error);
         match self.altered(&name)? {
             Some(changed) => state.changed.push(changed),
-            None if !below::is_there(self.folder, &name) => state.changed.push(Changed::new(&name, "is missing")),
+            None if !self.shelf.is_there(&name) => state.changed.push(Changed::new(&name, "is missing")),
             None => {}
         }
         Ok(())
@@ -118,7 +116,7 @@ impl<'a> Listed<'a> {
         let names = listed().filter(is_other).map(|name| (name, file_of(state, name)));
         let names: Vec<(&str, String)> =
             names.filter(|(name, path)| written.contains_key(*name) || self.files.contains_key(path)).collect();
-        if !names.iter().any(|(_, path)| below::is_there(self.folder, path)) {
+        if !names.iter().any(|(_, path)| self.shelf.is_there(path)) {
             state.status = Status::SummaryOnly;
             return Ok(());
         }
@@ -136,8 +134,8 @@ impl<'a> Listed<'a> {
 
     /// The sign that a file of a run was changed.
     fn how_changed(&self, path: &str, written: Option<&FileDigest>, is_read: bool) -> Result<Option<String>, Error> {
-        let bytes = match below::plain(self.folder, path).and_then(fs::metadata) {
-            Ok(found) => found.len(),
+        let bytes = match self.shelf.length(path) {
+            Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some("is missing".to_owned())),
             Err(error) if is_read => return Err(self.unread(path)(error)),
             Err(error) => return Ok(Some(format!("cannot be read: {error}"))),
@@ -148,7 +146,7 @@ impl<'a> Listed<'a> {
         if !is_read {
             return Ok(None);
         }
-        let digest = below::digest(self.folder, path).map_err(self.unread(path))?.1;
+        let digest = self.shelf.digest(path).map_err(self.unread(path))?.1;
         let is_written = written.is_none_or(|had| had.blake3 == digest) && self.files.get(path) == Some(&digest);
         Ok((!is_written).then(|| "is not the file that was written".to_owned()))
     }

@@ -6,6 +6,7 @@ use super::super::artefacts::{
 use super::super::folder::{is_picture, written};
 use super::super::program::Outside;
 use super::super::run_file::RunFile;
+use super::super::shelf::Shelf;
 use super::super::{Experiment, RunSummary, below, build};
 use super::sinks::describe;
 use crate::error::Error;
@@ -63,7 +64,7 @@ fn was_changed(name: &str) -> String {
 
 /// The first wrong entry of a manifest; missing runs do not count.
 pub(super) fn differs(
-    folder: &Path,
+    files: &Shelf,
     experiment: &Experiment,
     manifest: &Manifest,
     missing: &[String],
@@ -73,7 +74,10 @@ pub(super) fn differs(
     if let Some(name) = manifest.runs.iter().chain(&manifest.failed).find(|name| !known.contains(name)) {
         return Some(format!("the manifest lists {name}, which is no run of the scenario"));
     }
-    let ordered = |names: &[String]| runs.iter().map(|run| &run.name).filter(|name| names.contains(name)).eq(names);
+    let ordered = |names: &[String]| {
+        let listed: BTreeSet<&String> = names.iter().collect();
+        runs.iter().map(|run| &run.name).filter(|name| listed.contains(name)).eq(names)
+    };
     let points = experiment.summarise(Vec::new(), &BTreeMap::new()).points;
     let hashes = [&manifest.scenario_hash, &hash(experiment.resolved.as_bytes())];
     // Earlier builds did not write it.
@@ -92,36 +96,34 @@ pub(super) fn differs(
     if let Some((key, _)) = agreed.iter().find(|(_, is_same)| !is_same) {
         return Some(format!("{key} of {MANIFEST_FILE} differs from {SCENARIO_FILE}"));
     }
-    if manifest.other_builds != other_builds(folder, manifest) {
+    if manifest.other_builds != other_builds(files, manifest) {
         return Some(format!("other_builds of {MANIFEST_FILE} differs from the builds that the runs name"));
     }
-    files_differ(folder, manifest, missing)
+    files_differ(files, manifest, missing)
 }
 
 /// Complete runs of a folder by other builds than the manifest's.
-fn other_builds(folder: &Path, manifest: &Manifest) -> BTreeMap<String, String> {
+fn other_builds(files: &Shelf, manifest: &Manifest) -> BTreeMap<String, String> {
     let of = |run: &String| {
-        let made_by = RunFile::read(folder, run)?.build().to_owned();
+        let made_by = RunFile::read(files, run)?.build().to_owned();
         (made_by != manifest.build).then(|| (run.clone(), made_by))
     };
     manifest.runs.iter().filter_map(of).collect()
 }
 
 /// The first file that the manifest lists and that was changed, or that exists and is not listed.
-fn files_differ(folder: &Path, manifest: &Manifest, missing: &[String]) -> Option<String> {
+fn files_differ(shelf: &Shelf, manifest: &Manifest, missing: &[String]) -> Option<String> {
     let mut expected: BTreeSet<String> = [SCENARIO_FILE, SUMMARY_FILE].map(str::to_owned).into();
     for run in manifest.runs.iter().chain(&manifest.failed) {
-        let files = listed().map(|name| format!("{RUNS_FOLDER}/{run}/{name}"));
-        expected.extend(files.filter(|name| below::is_there(folder, name)));
+        let files = listed().map(|name| Shelf::name(run, name));
+        expected.extend(files.filter(|name| shelf.is_there(name)));
     }
-    let pictures = written(folder).into_iter().filter(|name| is_picture(name) && below::is_there(folder, name));
+    let pictures = written(shelf.folder()).into_iter().filter(|name| is_picture(name) && shelf.is_there(name));
     expected.extend(pictures);
-    let is_deleted = |name: &str| {
-        let runs = missing.iter().map(|run| format!("{RUNS_FOLDER}/{run}"));
-        runs.into_iter().any(|run| Path::new(name).starts_with(&run) && !below::is_there(folder, &run))
-    };
+    let missing: BTreeSet<&str> = missing.iter().map(String::as_str).collect();
+    let is_deleted = |name: &str| run_of(name).is_some_and(|run| missing.contains(run) && !shelf.has(run));
     for (name, digest) in manifest.files.iter().filter(|(name, _)| !is_deleted(name)) {
-        match below::digest(folder, name) {
+        match shelf.digest(name) {
             Ok((_, found)) if found == *digest => {}
             Ok(_) => return Some(was_changed(name)),
             Err(error) => return Some(format!("{name}: cannot read it: {error}")),
@@ -130,19 +132,19 @@ fn files_differ(folder: &Path, manifest: &Manifest, missing: &[String]) -> Optio
             return Some(format!("{MANIFEST_FILE} lists {name}, which is no file of the experiment"));
         }
     }
-    let unlisted = expected.into_iter().find(|name| !missing.iter().any(|run| is_of(name, run)));
+    let unlisted = expected.into_iter().find(|name| !run_of(name).is_some_and(|run| missing.contains(run)));
     unlisted.map(|name| format!("{MANIFEST_FILE} does not list {name}"))
 }
 
-/// Whether a file is one of a run.
-fn is_of(name: &str, run: &str) -> bool {
-    Path::new(name).starts_with(Path::new(RUNS_FOLDER).join(run))
+/// The run that a file belongs to.
+fn run_of(name: &str) -> Option<&str> {
+    Some(name.strip_prefix(RUNS_FOLDER)?.strip_prefix('/')?.split_once('/')?.0)
 }
 
 /// The first difference between `summary.json` and the runs.
-pub(super) fn summary_differs(folder: &Path, experiment: &Experiment, runs: Vec<RunSummary>) -> Option<String> {
-    let replayed = as_read(&experiment.summarise(runs, &Failure::all(folder, experiment)));
-    let stored = below::read_to_string(folder, SUMMARY_FILE).ok();
+pub(super) fn summary_differs(files: &Shelf, experiment: &Experiment, runs: Vec<RunSummary>) -> Option<String> {
+    let replayed = as_read(&experiment.summarise(runs, &Failure::all(files, experiment)));
+    let stored = files.read_to_string(SUMMARY_FILE).ok();
     let stored = stored.and_then(|text| serde_json::from_str::<Value>(&text).ok()).unwrap_or_default();
     (stored != replayed).then(|| describe(SUMMARY_FILE, &stored, &replayed))
 }

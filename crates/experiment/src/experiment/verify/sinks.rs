@@ -1,7 +1,6 @@
 //! Sinks of a replay: one that compares it with stored files, one that picks out a round.
 
-use super::super::artefacts::RUNS_FOLDER;
-use super::super::below;
+use super::super::shelf::Shelf;
 use crate::error::Error;
 use fedgenie_core::record::{Record, Stream};
 use fedgenie_simulator::recorder::{
@@ -9,7 +8,6 @@ use fedgenie_simulator::recorder::{
 };
 use flate2::read::MultiGzDecoder;
 use std::io::{self, BufRead, BufReader};
-use std::path::Path;
 
 /// Stops a replay at a round and hands out its records.
 pub(super) struct Capture {
@@ -104,12 +102,12 @@ type Lines = io::Lines<Box<dyn BufRead + Send>>;
 
 impl Comparison {
     /// With the files of a run of a result folder.
-    pub(super) fn open(folder: &Path, run: &str) -> Result<Self, Error> {
+    pub(super) fn open(files: &Shelf, run: &str) -> Result<Self, Error> {
         let open = |name: &str| {
-            let name = format!("{RUNS_FOLDER}/{run}/{name}");
-            below::open(folder, &name).map_err(|source| Error::Read { path: folder.join(name), source })
+            let name = Shelf::name(run, name);
+            files.open(&name).map_err(|source| Error::Read { path: files.folder().join(name), source })
         };
-        let events = match below::is_there(folder, &format!("{RUNS_FOLDER}/{run}/{EVENTS_FILE}")) {
+        let events = match files.is_there(&Shelf::name(run, EVENTS_FILE)) {
             true => {
                 let events: Box<dyn BufRead + Send> = Box::new(BufReader::new(MultiGzDecoder::new(open(EVENTS_FILE)?)));
                 Some(events.lines())
