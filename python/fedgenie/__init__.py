@@ -25,6 +25,7 @@ from fedgenie._notices import FedGenieWarning
 from fedgenie._results import Answers, Figure, Result, TextTable
 from fedgenie._run import load, run, verify
 from fedgenie._simulation import Question, RoundView, Simulation
+from fedgenie._sweep import Sweep, merge, sweep
 from fedgenie._views import Bounds, Probe, Probed, Segment
 from fedgenie.errors import (
     ChangedError,
@@ -68,6 +69,7 @@ __all__ = [
     "Segment",
     "Simulation",
     "Subsets",
+    "Sweep",
     "TaskError",
     "TextTable",
     "Trained",
@@ -78,6 +80,8 @@ __all__ = [
     "__version__",
     "check",
     "load",
+    "merge",
     "run",
+    "sweep",
     "verify",
 ]

@@ -81,7 +81,7 @@ pub fn of(py: Python<'_>, error: &Error, raised: &Raised) -> PyErr {
         }
         Error::Read { .. } | Error::Write { .. } => PyOSError::new_err(text),
         Error::Changed(_) => exception(py, "ChangedError", (text,)),
-        Error::Run { run, .. } | Error::Panicked { run, .. } => of_run(py, run, error),
+        Error::Run { run, .. } | Error::Panicked { run, .. } | Error::Lost { run, .. } => of_run(py, run, error),
         Error::Usage(_) | Error::Threads(_) | Error::Cancelled => exception(py, "UsageError", (text,)),
     }
 }

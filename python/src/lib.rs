@@ -1,6 +1,7 @@
 //! The compiled part of the Python package `fedgenie`.
 
 mod algorithm;
+mod apart;
 mod arrays;
 mod asked;
 mod bound;
@@ -31,6 +32,8 @@ use pyo3::prelude::*;
 fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<algorithm::Updates>()?;
+    module.add_class::<apart::Apart>()?;
+    module.add_class::<apart::Gathering>()?;
     module.add_class::<asked::Ask>()?;
     module.add_class::<bound::BoundWorld>()?;
     module.add_class::<draws::Draws>()?;
@@ -45,6 +48,9 @@ fn _fedgenie(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<results::Results>()?;
     module.add_class::<job::TaskJob>()?;
     module.add_class::<job::TaskUpdate>()?;
+    module.add_function(wrap_pyfunction!(apart::gather, module)?)?;
+    module.add_function(wrap_pyfunction!(apart::merge, module)?)?;
+    module.add_function(wrap_pyfunction!(apart::so_far, module)?)?;
     module.add_function(wrap_pyfunction!(command::command, module)?)?;
     module.add_function(wrap_pyfunction!(running::run, module)?)?;
     module.add_function(wrap_pyfunction!(results::load, module)?)?;

@@ -30,7 +30,7 @@ struct Wishes {
 
 /// News for the thread that waits.
 #[derive(Default)]
-struct News {
+pub struct News {
     ended: Vec<(usize, usize, String)>,
     warnings: Vec<String>,
     all_warnings: Vec<String>,
@@ -38,9 +38,14 @@ struct News {
 
 /// Keeps news until they are asked for: threads of runs do not call Python for them.
 #[derive(Clone, Default)]
-struct Noted(Arc<Mutex<News>>);
+pub struct Noted(Arc<Mutex<News>>);
 
 impl Noted {
+    /// Warnings so far.
+    pub fn all_warnings(&self) -> Vec<String> {
+        self.with(|news| std::mem::take(&mut news.all_warnings))
+    }
+
     fn with<R>(&self, work: impl FnOnce(&mut News) -> R) -> R {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -103,6 +108,15 @@ struct Arguments {
     threads: usize,
 }
 
+/// What becomes of an experiment that the folder holds, by name.
+pub fn earlier_of(name: &str) -> Earlier {
+    match name {
+        "resume" => Earlier::Resume,
+        "overwrite" => Earlier::Overwrite,
+        _ => Earlier::Refuse,
+    }
+}
+
 /// Carries out an experiment. `progress` is called with the number of runs that ended, of all, and the name of the
 /// last.
 #[pyfunction]
@@ -114,11 +128,7 @@ pub fn run(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Results, Vec<PyErr>)> {
     let Arguments { out: folder, is_kept, earlier, events, models, threads } = wishes.extract()?;
-    let earlier = match &*earlier {
-        "resume" => Earlier::Resume,
-        "overwrite" => Earlier::Overwrite,
-        _ => Earlier::Refuse,
-    };
+    let earlier = earlier_of(&earlier);
     let wishes = Wishes { folder, is_kept, earlier, events, models };
     let raised = setup.raised.clone();
     let threads = Arc::new(self::threads(threads).map_err(|error| errors::of(py, &error, &raised))?);
@@ -140,7 +150,7 @@ pub fn run(
         Conclusion::InMemory | Conclusion::Written | Conclusion::LeftToOthers => {}
     }
     let failed = failures.iter().map(|(run, error)| errors::of_run(py, &run.name, error)).collect();
-    let warnings = noted.with(|news| std::mem::take(&mut news.all_warnings));
+    let warnings = noted.all_warnings();
     Ok((Results::of_runs(&experiment, &summary, &wishes.folder, (wishes.is_kept, warnings)), failed))
 }
 

@@ -200,8 +200,10 @@ impl Workplace {
 fn runs(work: &Workplace, folder: &str) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for run in fs::read_dir(work.path(&format!("{folder}/runs"))).unwrap() {
-        for file in fs::read_dir(run.unwrap().path()).unwrap() {
-            let path = file.unwrap().path();
+        let run = run.unwrap().path();
+        // A pack is a file.
+        let own = run.is_dir().then(|| fs::read_dir(&run).unwrap().map(|file| file.unwrap().path()));
+        for path in own.map_or_else(|| vec![run.clone()], Iterator::collect) {
             let name = path.strip_prefix(work.path(folder)).unwrap().display().to_string();
             files.push((name, fs::read(&path).unwrap()));
         }

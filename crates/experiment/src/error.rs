@@ -53,6 +53,14 @@ pub enum Error {
         /// The panic's message.
         message: String,
     },
+    /// A run was lost wherever it was tried. Other runs are not touched.
+    #[error("run {run} failed: {why}")]
+    Lost {
+        /// The run's name.
+        run: String,
+        /// What became of it.
+        why: String,
+    },
     /// The run was stopped before its end, at the user's request. Where it has a folder, it can go on.
     #[error("stopped before its end")]
     Cancelled,
@@ -96,7 +104,7 @@ impl Error {
         match self {
             Self::Run { source: RunError::Violated { .. }, .. } => 4,
             Self::Changed(_) => 1,
-            Self::Run { .. } | Self::Panicked { .. } | Self::Cancelled => 3,
+            Self::Run { .. } | Self::Panicked { .. } | Self::Lost { .. } | Self::Cancelled => 3,
             Self::Write { source, .. } if is_blocked(source) => 3,
             _ => 2,
         }

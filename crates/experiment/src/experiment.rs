@@ -9,6 +9,7 @@
 
 pub mod answer;
 pub mod answers;
+pub mod apart;
 pub mod artefacts;
 mod asked;
 pub mod below;

@@ -268,6 +268,7 @@ impl Failure {
         match error {
             Error::Run { source: RunError::Io(_), .. } => None,
             Error::Run { source, .. } => Some(Self { error: source.to_string() }),
+            Error::Lost { why, .. } => Some(Self { error: why.clone() }),
             Error::Panicked { message, .. } => Some(Self { error: format!("panicked: {message}") }),
             _ => None,
         }

@@ -65,12 +65,22 @@ impl Outcome {
 
 /// The state in a folder of the runs that are asked for.
 #[derive(Default)]
-struct Kept {
+pub(super) struct Kept {
     complete: Vec<RunSummary>,
     /// Complete runs of another build.
     foreign: Vec<(RunId, RunSummary)>,
     /// Why complete runs cannot be used.
-    damaged: Vec<String>,
+    pub(super) damaged: Vec<String>,
+}
+
+/// An experiment before its first run.
+pub(super) struct Begun {
+    /// The folder, if there is one.
+    pub folder: Option<ResultFolder>,
+    /// The runs to be made.
+    pub runs: Vec<RunId>,
+    /// Those that are there.
+    pub kept: Kept,
 }
 
 impl Experiment {
@@ -81,18 +91,8 @@ impl Experiment {
     /// be used; and a folder that cannot be read back. How runs end, and a full disk, is part of the outcome.
     pub fn run_with(&self, options: &RunOptions<'_>, threads: &Threads) -> Result<Outcome, Error> {
         let (progress, cache) = (options.progress, DataCache::default());
-        let mut runs = options.shard.of(self);
-        if runs.is_empty() {
-            let (shard, pairs) = (options.shard, self.points.len() * self.seeds.len());
-            progress.warned(&format!(
-                "shard {shard} has no run: the experiment has {pairs} pairs of point and seed, whose policies stay together"
-            ));
-        }
-        let Kept { mut complete, foreign, damaged: mut repeated } = self.earlier(options, &mut runs)?;
-        // Everything that can be wrong with the input is found before the first file is written.
-        self.check_worlds(&runs, &cache)?.iter().for_each(|warning| progress.warned(warning));
-        let open = |path| ResultFolder::open(path, self, options.earlier, options.shard);
-        let folder = options.folder.map(open).transpose()?.map(|folder| folder.saving(options.interval));
+        let Begun { folder, mut runs, kept } = self.begin(options, &cache)?;
+        let Kept { mut complete, foreign, damaged: mut repeated } = kept;
         if let Some(folder) = &folder {
             let looked = self.take_over(folder, foreign, threads, &cache)?;
             runs.extend(taken_over(looked, &mut complete, &mut repeated, options));
@@ -134,6 +134,27 @@ impl Experiment {
             (None, false) => self.conclude(folder, complete, &failed, options)?,
         };
         Ok(Outcome { summary, failures, complete: count, total, conclusion })
+    }
+
+    /// Looks which runs are to be made, checks their worlds, and opens the folder if there is one.
+    ///
+    /// # Errors
+    /// Whatever is found before the first run.
+    pub(super) fn begin(&self, options: &RunOptions<'_>, cache: &DataCache) -> Result<Begun, Error> {
+        let progress = options.progress;
+        let mut runs = options.shard.of(self);
+        if runs.is_empty() {
+            let (shard, pairs) = (options.shard, self.points.len() * self.seeds.len());
+            progress.warned(&format!(
+                "shard {shard} has no run: the experiment has {pairs} pairs of point and seed, whose policies stay together"
+            ));
+        }
+        let kept = self.earlier(options, &mut runs)?;
+        // Everything that can be wrong with the input is found before the first file is written.
+        self.check_worlds(&runs, cache)?.iter().for_each(|warning| progress.warned(warning));
+        let open = |path| ResultFolder::open(path, self, options.earlier, options.shard);
+        let folder = options.folder.map(open).transpose()?.map(|folder| folder.saving(options.interval));
+        Ok(Begun { folder, runs, kept })
     }
 
     /// Carries out all runs and sums them up; nothing is written.

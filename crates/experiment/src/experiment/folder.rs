@@ -126,6 +126,29 @@ impl ResultFolder {
         Ok(opened)
     }
 
+    /// A folder for packs alone, which is deleted when they are read; nothing tells its experiment.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn for_packs(path: &Path) -> Result<Self, Error> {
+        let state = state_of(path)?;
+        let failed = |source| Error::Write { path: path.to_owned(), source };
+        let process = Process::enter(&state, Shard::WHOLE).map_err(failed)?;
+        Ok(Self {
+            path: path.to_owned(),
+            process,
+            experiment: String::new(),
+            interval: Interval::Off,
+            journal: Mutex::default(),
+            is_packed: true,
+        })
+    }
+
+    /// A place among the unfinished files of this process.
+    pub(super) fn place_for(&self, number: usize) -> PathBuf {
+        self.process.path.join(format!("arrived-{number}"))
+    }
+
     /// Has a file written and gives it its name in the folder.
     fn put(&self, name: &str, write: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
         let (unfinished, path) = (self.process.path.join(name), self.path.join(name));

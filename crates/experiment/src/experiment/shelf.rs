@@ -118,7 +118,7 @@ impl Shelf {
                 shelf.damaged.insert(kind.path(), damage);
             }
         }
-        shelf.runs.retain(|run, _| !below::is_there(folder, &format!("{RUNS_FOLDER}/{run}")));
+        shelf.runs.retain(|run, _| !has_own(folder, run));
         shelf
     }
 
@@ -236,6 +236,12 @@ impl Shelf {
         let bytes = io::copy(&mut self.open(name)?, &mut hasher)?;
         Ok((bytes, hasher.finalize().to_hex().to_string()))
     }
+}
+
+/// Whether files of a run lie in a folder of its own; a foreign file is none.
+fn has_own(folder: &Path, run: &str) -> bool {
+    let is_there = |name: &str| below::is_there(folder, &Shelf::name(run, name));
+    below::is_there(folder, &format!("{RUNS_FOLDER}/{run}")) && RUN_FILES.into_iter().any(is_there)
 }
 
 /// The packs of a folder, in ascending order.

@@ -9,6 +9,7 @@ use super::super::clock::now;
 use super::super::files::sync_folder;
 use super::super::shelf::{Kind, Pack, RUNS_IN_PACK, Shelf, kinds};
 use super::super::{Experiment, below};
+use super::runs::Wait;
 use super::{RUN_FILES, ResultFolder, remove_file};
 use crate::error::Error;
 use std::collections::BTreeSet;
@@ -87,22 +88,20 @@ impl ResultFolder {
     /// # Errors
     /// If a file cannot be read or written.
     pub(in super::super) fn receive(&self, from: &Shelf, run: &str) -> Result<(), Error> {
-        let all = self.path.join(RUNS_FOLDER);
-        let failed = |source| Error::Write { path: all.join(run), source };
+        let failed = |source| Error::Write { path: self.path.join(RUNS_FOLDER).join(run), source };
         let there = RUN_FILES.into_iter().map(|name| (name, Shelf::name(run, name)));
         let there = there.filter(|(_, path)| from.is_there(path));
         if self.is_packed {
             let files = there.map(|(name, path)| Ok((name, from.length(&path)?, from.open(&path)?)));
             return self.pack(run, files).map_err(failed);
         }
+        let unfinished = self.process.path.join(run);
         let write = || {
-            let to = below::own(&self.path, &Shelf::name(run, RUN_FILES[0]))?.with_file_name("");
-            fs::create_dir_all(&to)?;
-            RUN_FILES.into_iter().try_for_each(|name| remove_file(&to.join(name)))?;
+            fs::create_dir(&unfinished)?;
             for (name, path) in there {
-                io::copy(&mut from.open(&path)?, &mut File::create_new(to.join(name))?)?;
+                io::copy(&mut from.open(&path)?, &mut File::create_new(unfinished.join(name))?)?;
             }
-            Ok(())
+            self.publish(run, Wait::No)
         };
         write().map_err(failed)
     }
@@ -129,6 +128,14 @@ impl ResultFolder {
     pub(super) fn end_journal(&self) -> io::Result<()> {
         let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner).take();
         journal.map_or(Ok(()), |journal| journal.pack.finish())
+    }
+
+    /// Ends the pack of this process, which can be read then.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(in super::super) fn end_pack(&self) -> Result<(), Error> {
+        self.end_journal().map_err(|source| Error::Write { path: self.path.join(RUNS_FOLDER), source })
     }
 
     /// Puts all runs of the folder into numbered packs, if the experiment has many. The caller holds the lock, and no

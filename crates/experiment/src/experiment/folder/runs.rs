@@ -40,6 +40,15 @@ pub(crate) const RUN_FILES: [&str; 12] = [
     RUN_FILE,
 ];
 
+/// Whether the disk must have a run before it counts as complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// It must.
+    ForDisk,
+    /// It need not: the run is somewhere else as well.
+    No,
+}
+
 impl ResultFolder {
     /// Carries out a run that writes its files, all of which appear when it is complete. It continues from a checkpoint
     /// of an earlier process, if there is one. [`Self::give_up`] treats the files of a run that ends early.
@@ -117,7 +126,7 @@ impl ResultFolder {
             files.insert(name.to_owned(), FileDigest { bytes, blake3 });
         }
         run_file::write(&unfinished.join(RUN_FILE), &summary, files)?;
-        self.publish(run).map_err(failed)?;
+        self.publish(&run.name, Wait::ForDisk).map_err(failed)?;
         Ok(summary)
     }
 
@@ -137,7 +146,7 @@ impl ResultFolder {
         let kept = fs::create_dir_all(&unfinished)
             .map_err(failed)
             .and_then(|()| write_json(&unfinished.join(FAILURE_FILE), &failure))
-            .and_then(|()| self.publish(run).map_err(failed));
+            .and_then(|()| self.publish(&run.name, Wait::ForDisk).map_err(failed));
         kept.err().unwrap_or(error)
     }
 
@@ -166,21 +175,22 @@ impl ResultFolder {
 
     /// Gives a run's files their names, when the disk has them; those of an earlier try are deleted. `run.json` comes
     /// last, so that a run with a `run.json` is whole.
-    fn publish(&self, run: &RunId) -> io::Result<()> {
-        let (from, all) = (self.process.path.join(&run.name), self.path.join(RUNS_FOLDER));
-        let to = all.join(&run.name);
+    pub(super) fn publish(&self, run: &str, wait: Wait) -> io::Result<()> {
+        let (from, all) = (self.process.path.join(run), self.path.join(RUNS_FOLDER));
+        let to = all.join(run);
         // Nothing is written behind links.
-        below::own(&self.path, &format!("{RUNS_FOLDER}/{}/{RUN_FILE}", run.name))?;
+        below::own(&self.path, &format!("{RUNS_FOLDER}/{run}/{RUN_FILE}"))?;
         if self.is_packed {
-            self.pack(&run.name, files_in(&from))?;
+            self.pack(run, files_in(&from))?;
             return fs::remove_dir_all(from);
         }
         let is_first = !all.exists();
         fs::create_dir_all(&to)?;
         // No process continues a run whose files are being published.
         checkpoint::FILES.into_iter().try_for_each(|name| remove_file(&from.join(name)))?;
-        for name in RUN_FILES.into_iter().filter(|name| below::is_there(&from, name)) {
-            sync_file(&from.join(name))?;
+        if wait == Wait::ForDisk {
+            let there = RUN_FILES.into_iter().filter(|name| below::is_there(&from, name));
+            there.into_iter().try_for_each(|name| sync_file(&from.join(name)))?;
         }
         for name in RUN_FILES {
             match fs::rename(from.join(name), to.join(name)) {
@@ -188,10 +198,12 @@ impl ResultFolder {
                 result => result?,
             }
         }
-        sync_folder(&to)?;
-        sync_folder(&all)?;
-        if is_first {
-            sync_folder(&self.path)?;
+        if wait == Wait::ForDisk {
+            sync_folder(&to)?;
+            sync_folder(&all)?;
+            if is_first {
+                sync_folder(&self.path)?;
+            }
         }
         fs::remove_dir_all(from)
     }

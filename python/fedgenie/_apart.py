@@ -1,0 +1,132 @@
+"""What another process does for a sweep: it makes the experiment, carries runs out, and returns their files."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fedgenie import _fedgenie
+from fedgenie._kinds import kinds
+from fedgenie.errors import FedGenieError, UsageError
+
+__all__ = ["Made", "NodeError", "Order", "carry_out"]
+
+PREFIX = "fedgenie-apart-"
+
+
+class NodeError(UsageError):
+    """A node refused a task: something there is another one, or is not there."""
+
+
+class Order(NamedTuple):
+    """What is to be made, for every process once."""
+
+    key: str
+    """A digest of the rest."""
+    ticket: str
+    """What the experiment must be, as JSON."""
+    classes: bytes
+    """Policies, task and algorithm, pickled."""
+    files: Mapping[str, bytes] | None
+    """All files that population and task read, if they are sent."""
+    cores: int
+    """Threads of a task."""
+
+
+class Made(NamedTuple):
+    """Runs that were carried out."""
+
+    pack: bytes
+    """Their files."""
+    seconds: float
+    """How long it took there."""
+
+
+class _Here:
+    """What this process knows: the experiments of its orders."""
+
+    known: dict[str, _fedgenie.Apart]
+    lock = threading.Lock()
+    files: list[str]
+
+
+_Here.known = {}
+_Here.files = []
+
+
+def node() -> str:
+    """The name of this machine, with the address under which a cluster knows it."""
+    name = socket.gethostname()
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized():
+        return f"{name} ({ray.util.get_node_ip_address()})"
+    return name
+
+
+def _forget_dead() -> None:
+    """Deletes what killed processes of this machine and user have left."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        process = folder.name.removeprefix(PREFIX).split("-")[0]
+        try:
+            if process.isdigit():
+                os.kill(int(process), 0)
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue
+
+
+def _folder() -> str:
+    return tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+
+
+def _files(order: Order) -> Path | None:
+    """A folder with the files that were sent."""
+    if order.files is None:
+        return None
+    folder = _folder()
+    _Here.files.append(folder)
+    for name, contents in order.files.items():
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(contents)
+    return Path(folder)
+
+
+def _made(order: Order) -> _fedgenie.Apart:
+    """The experiment, which is made once in a process."""
+    with _Here.lock:
+        known = _Here.known.get(order.key)
+        if known is None:
+            _forget_dead()
+            program = kinds(*pickle.loads(order.classes))
+            _Here.known.clear()
+            known = _Here.known[order.key] = _fedgenie.Apart(order.ticket, program, _files(order))
+            torch = sys.modules.get("torch")
+            if torch is not None:
+                torch.set_num_threads(order.cores)
+    return known
+
+
+def carry_out(order: Order, names: list[str]) -> Made:
+    """Carries runs out."""
+    began = time.monotonic()
+    folder = _folder()
+    try:
+        pack = _made(order).carry_out(names, Path(folder), order.cores)
+    except (FedGenieError, OSError, ImportError, AttributeError) as error:
+        # These are not pickled whole, and say nothing of where they were raised.
+        message = f"node {node()}: {error}"
+        raise NodeError(message) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Made(pack, time.monotonic() - began)
