@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 from typing import Any, NamedTuple, Protocol
 
 from fedgenie._apart import Made, Order, carry_out
@@ -34,6 +35,9 @@ Outcome = Made | Died | BaseException
 
 class Engine(Protocol):
     """Carries tasks out; each is a list of runs."""
+
+    def begin(self, order: Order) -> None:
+        """Sends what is to be made, before the first task."""
 
     @property
     def slots(self) -> int:
@@ -68,11 +72,13 @@ def _in_child(names: list[str]) -> Made:
 class Processes:
     """Processes of this machine."""
 
-    def __init__(self, order: Order) -> None:
-        self._order = order
-        self._count = max(1, (os.cpu_count() or 1) // order.cores)
+    def __init__(self) -> None:
         self._pool: concurrent.futures.ProcessPoolExecutor | None = None
         self._under_way: set[concurrent.futures.Future[Made]] = set()
+
+    def begin(self, order: Order) -> None:
+        self._order = order
+        self._count = max(1, (os.cpu_count() or 1) // order.cores)
 
     @property
     def slots(self) -> int:
@@ -80,18 +86,23 @@ class Processes:
 
     def submit(self, names: list[str]) -> Any:
         if self._pool is None:
-            # Libraries look at these when they are imported.
-            limits = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-            os.environ.update({name: str(self._order.cores) for name in limits})
             context = multiprocessing.get_context("spawn")
             self._pool = concurrent.futures.ProcessPoolExecutor(
                 self._count, context, initializer=_begin, initargs=(self._order,)
             )
+        future: concurrent.futures.Future[Made]
+        # Libraries look at these when a process, which begins here, imports them.
+        limits = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+        os.environ.update({name: str(self._order.cores) for name in limits})
+        try:
             future = self._pool.submit(_in_child, names)
+        except concurrent.futures.process.BrokenProcessPool as error:
+            # A process has just died, which the tasks under way will be told.
+            future = concurrent.futures.Future()
+            future.set_exception(error)
+        finally:
             for name, before in limits.items():
                 os.environ.pop(name) if before is None else os.environ.update({name: before})
-        else:
-            future = self._pool.submit(_in_child, names)
         self._under_way.add(future)
         return future
 
@@ -144,7 +155,7 @@ def pickled(engine: str, classes: tuple[Any, Any, Any]) -> bytes:
         taken: bytes = pickler.dumps(classes)
         if pickler is pickle and b"__main__" in taken:
             message = "classes of the script itself need the package cloudpickle"
-            raise TypeError(message)  # noqa: TRY301
+            raise TypeError(message)
         pickle.loads(taken)
     except Exception as error:
         message = (
@@ -186,29 +197,45 @@ class _Taken:
 _Taken.orders = {}
 
 
+def _refuse_silence(address: str | None) -> None:
+    """Whether anybody listens at HOST:PORT; Ray itself waits for minutes, and ends the process."""
+    host, _, port = (address or "").rpartition(":")
+    if "/" in host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError as error:
+        message = f"engine='ray': there is no cluster at {address}: {error}"
+        raise UsageError(message) from error
+
+
 class Ray:
     """A cluster of Ray."""
 
     PATIENCE_S = 60.0
     """How long a cluster may be without any node that can take a task."""
 
-    def __init__(self, order: Order, address: str | None, retries: int) -> None:
+    def __init__(self, address: str | None, retries: int) -> None:
         self._ray = ray = _ray()
         self._begun = not ray.is_initialized()
         if self._begun:
+            _refuse_silence(address)
             try:
                 ray.init(address=address, log_to_driver=False, logging_level="warning", configure_logging=False)
             except Exception as error:
-                message = f"engine='ray': there is no cluster at {address or 'the default address'}: {error}"
+                why = str(error.__cause__ or error).strip().splitlines()[-1]
+                message = f"engine='ray': there is no cluster at {address or 'the default address'}: {why}"
                 raise UsageError(message) from error
         elif address is not None:
             warn(f"engine='ray': this program is connected to a cluster already, and address={address!r} is not used")
-        self._order, self._cores = ray.put(order), order.cores
-        self._key = order.key
-        # Retries of Ray come after the first try.
-        self._task = ray.remote(num_cpus=order.cores, max_retries=max(retries - 1, 0))(_on_ray)
+        self._retries = retries
         self._under_way: list[Any] = []
         self._waited = 0.0
+
+    def begin(self, order: Order) -> None:
+        self._order, self._key, self._cores = self._ray.put(order), order.key, order.cores
+        # Retries of Ray come after the first try.
+        self._task = self._ray.remote(num_cpus=order.cores, max_retries=max(self._retries - 1, 0))(_on_ray)
 
     @property
     def slots(self) -> int:
@@ -221,9 +248,7 @@ class Ray:
         return key
 
     def wait(self, seconds: float) -> list[tuple[Any, Outcome]]:
-        ended, self._under_way = self._ray.wait(
-            self._under_way, num_returns=1, timeout=seconds, fetch_local=True
-        )
+        ended, self._under_way = self._ray.wait(self._under_way, num_returns=1, timeout=seconds, fetch_local=True)
         if not ended:
             self._look(seconds)
         else:
@@ -252,10 +277,11 @@ class Ray:
         except died as error:
             return Died(str(error).splitlines()[0], alone=True, is_final=True)
         except errors.RayTaskError as error:
-            cause = error.cause if isinstance(error.cause, BaseException) else error
+            cause: BaseException = error.cause if isinstance(error.cause, BaseException) else error
             return cause
         except errors.RayError as error:
-            return error
+            lost: BaseException = error
+            return lost
         return made
 
     def close(self) -> None:
@@ -268,20 +294,23 @@ class Ray:
 class Dask:
     """A cluster of Dask."""
 
-    def __init__(self, order: Order, address: str | None, retries: int) -> None:
+    def __init__(self, address: str | None, retries: int) -> None:
         try:
             import distributed  # type: ignore[import-not-found, import-untyped, unused-ignore]
         except ImportError as error:
             raise _missing("dask", error) from error
-        self._distributed, self._retries = distributed, max(retries - 1, 0)
+        self._distributed: Any = distributed
+        self._retries = max(retries - 1, 0)
         try:
-            self._client = distributed.Client(address) if address else distributed.Client(threads_per_worker=1)
+            connect = self._distributed.Client
+            self._client = connect(address) if address else connect(threads_per_worker=1)
         except (OSError, ValueError) as error:
             message = f"engine='dask': there is no cluster at {address}: {error}"
             raise UsageError(message) from error
-        self._order = self._client.scatter(order, hash=False)
-        self._cores = order.cores
         self._under_way: list[Any] = []
+
+    def begin(self, order: Order) -> None:
+        self._order, self._cores = self._client.scatter(order, hash=False), order.cores
 
     @property
     def slots(self) -> int:
@@ -317,8 +346,11 @@ class Dask:
         self._client.close()
 
 
-def open_engine(engine: str, order: Order, address: str | None, retries: int) -> Engine:
-    """An engine by its name."""
+def open_engine(engine: str, address: str | None, retries: int) -> Engine:
+    """An engine by its name, connected to its cluster."""
     if engine == "processes":
-        return Processes(order)
-    return Ray(order, address, retries) if engine == "ray" else Dask(order, address, retries)
+        if address is not None:
+            message = f"engine='processes' is of this machine and has no address; found {address!r}"
+            raise UsageError(message)
+        return Processes()
+    return Ray(address, retries) if engine == "ray" else Dask(address, retries)

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from fedgenie import _engines, _fedgenie, _progress, _run, _scenario
 from fedgenie._apart import Made, Order
@@ -31,8 +31,9 @@ TASK_S = 0.5
 class _Driver:
     """Gives out tasks, and gathers what comes back."""
 
-    def __init__(self, gathering: _fedgenie.Gathering, engine: Engine, retries: int, progress: Any) -> None:
-        self.gathering, self.engine, self.retries, self.progress = gathering, engine, retries, progress
+    def __init__(self, gathering: _fedgenie.Gathering, engine: Engine, retries: int) -> None:
+        self.gathering, self.engine, self.retries = gathering, engine, retries
+        self.progress: _progress.Progress | None = None
         self.waiting: deque[list[str]] = deque(gathering.pending)
         self.alone: deque[list[str]] = deque()
         """Tasks one of which may have killed a process: each is tried with no other beside it."""
@@ -168,6 +169,27 @@ def _check(engine: str, cores: int, retries: int) -> None:
             raise ValueError(message)
 
 
+class _More(TypedDict, total=False):
+    engine: Literal["threads", "processes", "ray", "dask"]
+    address: str | None
+    retries: int
+    cores: int
+    send_files: bool
+    set: Mapping[str, Any] | None
+    policies: Mapping[str, KindClass] | None
+    reference: str | None
+    task: KindClass | None
+    algorithm: KindClass | None
+    data: str | os.PathLike[str] | None
+    allow_paths: bool
+    resume: bool
+    overwrite: bool
+    events: bool
+    models: bool
+    progress: Literal["auto"] | bool | None | _progress.Progress
+    on_failure: Literal["raise", "keep"]
+
+
 @overload
 def sweep(
     scenario: Scenario,
@@ -176,7 +198,7 @@ def sweep(
     *,
     out: str | os.PathLike[str],
     wait: Literal[True] = ...,
-    **more: Any,
+    **more: Unpack[_More],
 ) -> Result: ...
 
 
@@ -188,7 +210,7 @@ def sweep(
     *,
     out: str | os.PathLike[str],
     wait: Literal[False],
-    **more: Any,
+    **more: Unpack[_More],
 ) -> Sweep: ...
 
 
@@ -236,10 +258,12 @@ def sweep(
         message = "resume keeps the runs of the folder, and overwrite deletes them; give one of the two"
         raise ValueError(message)
     if grid is not None and not isinstance(grid, Mapping):
-        message = f"found grid of type {type(grid).__name__}; expected a dictionary such as {{'regret.alpha': [1.0, 2.0]}}"
+        message = (
+            f"found grid of type {type(grid).__name__}; expected a dictionary such as {{'regret.alpha': [1.0, 2.0]}}"
+        )
         raise TypeError(message)
     changes = {**(set or {}), **({"sweep": grid} if grid else {})}
-    described = {
+    described: dict[str, Any] = {
         "set": changes,
         "seeds": seeds,
         "reference": reference,
@@ -274,7 +298,9 @@ def sweep(
             )
 
         def no_stop() -> None:
-            message = "engine='threads' cannot be stopped from outside; it ends with the program, and resume=True goes on"
+            message = (
+                "engine='threads' cannot be stopped from outside; it ends with the program, and resume=True goes on"
+            )
             raise UsageError(message)
 
         return begin() if wait else Sweep(begin, so_far, no_stop)
@@ -282,14 +308,18 @@ def sweep(
     classes = _engines.pickled(engine, (policies, task, algorithm))
     earlier = "resume" if resume else "overwrite" if overwrite else "refuse"
     wishes = {"out": folder, "earlier": earlier, "events": events, "models": models}
-    gathering = _fedgenie.gather(setup, wishes, allow_paths)
-    for warning in gathering.warnings:
-        warn(warning)
-    files = {name: path.read_bytes() for name, path in gathering.files.items()} if send_files else None
-    ticket = gathering.ticket
-    key = hashlib.blake2b(ticket.encode() + classes, digest_size=16).hexdigest()
-    order = Order(key, ticket, classes, files, cores)
-    driver = _Driver(gathering, _open(gathering, engine, order, address, retries), retries, shown)
+    opened = _engines.open_engine(engine, address, retries)
+    try:
+        gathering = _fedgenie.gather(setup, wishes, allow_paths)
+        try:
+            driver = _driver(gathering, opened, (classes, cores, send_files), retries)
+        except BaseException:
+            gathering.close()
+            raise
+    except BaseException:
+        opened.close()
+        raise
+    driver.progress = shown
 
     def carried_out() -> Result:
         return _gathered(driver, on_failure)
@@ -297,22 +327,32 @@ def sweep(
     return carried_out() if wait else Sweep(carried_out, so_far, driver.stopped.set)
 
 
-def _open(gathering: _fedgenie.Gathering, engine: str, order: Order, address: str | None, retries: int) -> Any:
-    """The engine, if anything is left for it."""
-    return _engines.open_engine(engine, order, address, retries) if gathering.pending else None
+def _driver(gathering: _fedgenie.Gathering, engine: Engine, what: tuple[bytes, int, bool], retries: int) -> _Driver:
+    """The driver of an engine that has been told what is to be made."""
+    classes, cores, send_files = what
+    for warning in gathering.warnings:
+        warn(warning)
+    files = {name: path.read_bytes() for name, path in gathering.files.items()} if send_files else None
+    ticket = gathering.ticket
+    key = hashlib.blake2b(ticket.encode() + classes, digest_size=16).hexdigest()
+    engine.begin(Order(key, ticket, classes, files, cores))
+    return _Driver(gathering, engine, retries)
 
 
 def _gathered(driver: _Driver, on_failure: str) -> Result:
     """All results, when the last run has come back."""
     try:
         driver.work()
-    except KeyboardInterrupt:
-        message = "stopped; what is complete is kept, and the same call with resume=True goes on"
-        raise KeyboardInterrupt(message) from None
+    except BaseException as error:
+        driver.gathering.close()
+        if isinstance(error, KeyboardInterrupt):
+            message = "stopped; what is complete is kept, and the same call with resume=True goes on"
+            raise KeyboardInterrupt(message) from None
+        raise
     finally:
-        if driver.engine is not None:
-            driver.engine.close()
+        driver.engine.close()
     if driver.stopped.is_set() and driver.left:
+        driver.gathering.close()
         message = f"stopped; {driver.left} runs are left, and the same call with resume=True goes on"
         raise UsageError(message)
     failures = tuple(RunError(f"run {name} failed: {why}", name, None) for name, why in driver.failures)

@@ -136,6 +136,11 @@ impl Gathering {
         })
     }
 
+    /// Ends the work early: what is complete stays, and the folder is free for others.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.lock().take()));
+    }
+
     /// Ends the work: writes the summary.
     fn finish(&self, py: Python<'_>) -> PyResult<Results> {
         let Some(open) = self.lock().take() else { return Err(finished()) };

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [page for page in (ROOT / "docs/how-to/python.md", ROOT / "README.md") if page.is_file()]
+NAMES = ("docs/how-to/python.md", "docs/how-to/cluster.md", "README.md")
+PAGES = [ROOT / name for name in NAMES if (ROOT / name).is_file()]
 
 
 def blocks(page: Path) -> list[str]:
@@ -23,6 +24,11 @@ def blocks(page: Path) -> list[str]:
 def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
     monkeypatch.chdir(tmp_path)
+    # Files that the page says to save.
+    for name, text in re.findall(
+        r"`(\S+)`:\n\n```toml\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
     found = blocks(page)
     assert found
     names: dict[str, Any] = {"__name__": "page"}

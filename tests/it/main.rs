@@ -16,6 +16,7 @@ mod builds;
 mod charged;
 mod checkpoints;
 mod chosen;
+mod cluster;
 mod common_random_numbers;
 mod conduct;
 mod conformance;

@@ -62,7 +62,7 @@ fn the_tutorial_runs_and_its_answers_hold() {
 
 #[test]
 fn how_to_pages_run() {
-    for page in ["traces", "data", "deadline", "paper"] {
+    for page in ["traces", "data", "deadline", "paper", "cluster"] {
         followed(&format!("docs/how-to/{page}.md"));
     }
 }
