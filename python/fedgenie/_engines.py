@@ -315,7 +315,8 @@ class Dask:
     @property
     def slots(self) -> int:
         threads = sum(self._client.nthreads().values())
-        return 2 * max(1, threads // self._cores)
+        slots: int = 2 * max(1, threads // self._cores)
+        return slots
 
     def submit(self, names: list[str]) -> Any:
         key = self._client.submit(carry_out, self._order, names, pure=False, retries=self._retries)

@@ -47,7 +47,9 @@ fn carried_out(work: &Workplace, start: &dyn Fn(usize) -> Child) {
     }
     let first = Answer::of(tasks.remove(0));
     assert_eq!(first.code, 0, "{first:?}");
-    tasks.iter_mut().for_each(|task| drop(task.wait().unwrap()));
+    for task in &mut tasks {
+        task.wait().unwrap();
+    }
     // Before they have gone on, what is there is put together, and what is not is named.
     let answer = merge(work, "slurm.sh");
     assert!(answer.code == 1 && answer.stderr.contains("in none of the folders"), "{answer:?}");
@@ -94,7 +96,8 @@ fn an_indexed_job_of_kubernetes() {
     let script = script.replace("/scenario/study.toml", "study.toml").replace("--threads 2", "--threads 1");
     // Three pods of indices 4 to 6 of seven: the other parts are made by the first of them, one after the other.
     let start = |task: usize| {
-        let variables = |index: usize| [("JOB_COMPLETION_INDEX", index.to_string()), ("FEDGENIE_SHARDS", "7".to_owned())];
+        let variables =
+            |index: usize| [("JOB_COMPLETION_INDEX", index.to_string()), ("FEDGENIE_SHARDS", "7".to_owned())];
         if task == 0 {
             for index in 0..4 {
                 let answer = Answer::of(shell(&work, &["-ec", &script], &variables(index)));

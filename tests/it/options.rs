@@ -80,6 +80,7 @@ fn words_of(command: &str) -> &'static [&'static str] {
     match command {
         "run" => &["run", SCENARIO, "--quiet"],
         "verify" => &["verify", "out"],
+        "merge" => &["merge", "put-together", "out"],
         "report" => &["report", "out"],
         "diff" => &["diff", "out", "other"],
         "export" => &["export", "out"],

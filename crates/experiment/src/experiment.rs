@@ -34,6 +34,7 @@ pub mod kept;
 mod last;
 mod measured;
 pub mod merge;
+mod names;
 mod options;
 mod outside;
 mod play;

@@ -3,7 +3,10 @@
 use super::{Case, Provoked, contents, told};
 use crate::support::{Answer, Defective, PLAIN, SCENARIO, Workplace, changed, unheard, within};
 use fedgenie::error::Error;
-use fedgenie::experiment::{Earlier, Experiment, Outputs, Overrides, ResultFolder, Shard, Silent, Threads, execute};
+use fedgenie::experiment::apart::Gathering;
+use fedgenie::experiment::{
+    Earlier, Experiment, Outputs, Overrides, ResultFolder, RunOptions, Shard, Silent, Threads, execute,
+};
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::scenario::ScenarioError;
 use fedgenie::task::DataCache;
@@ -108,6 +111,23 @@ fn panicked() -> Error {
     error
 }
 
+/// A run whose process died wherever it was tried: the others stand, and the reason is kept.
+fn lost() -> Error {
+    let place = Workplace::with(PLAIN);
+    let experiment = Experiment::load(&place.path(SCENARIO), &Overrides::default()).unwrap();
+    let folder = place.path("out");
+    let options = RunOptions::into(&folder);
+    let gathering = Gathering::open(experiment, &options, false).unwrap();
+    let why = "its process died 3 times: killed";
+    gathering.give_up("random-s1", why).unwrap();
+    let (_, summary) = gathering.finish(&options).unwrap();
+    assert_eq!(summary.unwrap().incomplete[0].reason.as_deref(), Some(why));
+    assert_eq!(place.json("out/runs/random-s1/failed.json")["error"], why);
+    let error = Error::Lost { run: "random-s1".to_owned(), why: why.to_owned() };
+    assert_eq!((error.exit_code(), error.to_string()), (3, format!("run random-s1 failed: {why}")));
+    error
+}
+
 /// Runs that were stopped are as if they had not been begun, and can be made.
 fn cancelled() -> Error {
     let place = Workplace::with(PLAIN);
@@ -158,6 +178,7 @@ pub const CASES: &[Case] = &[
     ("Error::Threads", || told(no_threads())),
     ("Error::Run", || told(one_of_two())),
     ("Error::Panicked", || told(panicked())),
+    ("Error::Lost", || told(lost())),
     ("Error::Cancelled", || told(cancelled())),
     ("Error::Changed", || told(changed_file())),
 ];

@@ -231,7 +231,7 @@ impl Gathering {
         Ok(files)
     }
 
-    /// Takes the runs of a pack that [`Apart::carry_out`] made. Returns the names of those that failed, with the reason.
+    /// Takes the runs of a pack that [`Apart::carry_out`] made. Returns those that failed, with the reason.
     ///
     /// # Errors
     /// If one of the named runs is not in it, or is not whole; none is taken then. If a file cannot be written.

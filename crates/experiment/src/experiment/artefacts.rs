@@ -26,38 +26,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use fedgenie_simulator::recorder::{EVENTS_FILE, MARKS_FILE, ROUNDS_FILE, TIMELINE_FILE};
-
-/// The name of the program in its files.
-pub const TOOL: &str = "fedgenie";
-/// The list of everything in the folder, written last.
-pub const MANIFEST_FILE: &str = "manifest.json";
-/// The resolved scenario, written first.
-pub const SCENARIO_FILE: &str = "scenario.toml";
-/// All results.
-pub const SUMMARY_FILE: &str = "summary.json";
-/// The report.
-pub const PAGE_FILE: &str = "report.html";
-/// Figures of a report, where they are written into files.
-pub const FIGURES_FOLDER: &str = "figures";
-/// The folder of runs.
-pub const RUNS_FOLDER: &str = "runs";
-/// A complete run's summary and course.
-pub const RUN_FILE: &str = "run.json";
-/// Why a run failed, in the place of [`RUN_FILE`].
-pub const FAILURE_FILE: &str = "failed.json";
-/// The final model of a run, where asked for.
-pub const MODEL_FILE: &str = "model.safetensors";
-/// The memory of a run's algorithm at the end, beside its model, if it has any.
-pub const MEMORY_FILE: &str = "state.safetensors";
-/// The networks of a run's policy, if it has any and decisions are explained: initial and final.
-pub const POLICY_FILES: [&str; 2] = ["policy_initial.safetensors", "policy.safetensors"];
-/// Files that a run writes while it goes on.
-pub(super) const RECORD_FILES: [&str; 4] = [ROUNDS_FILE, MARKS_FILE, EVENTS_FILE, TIMELINE_FILE];
-/// Original ids of users and of items, in runs that learn from ratings.
-pub const ID_FILES: [&str; 2] = ["users.csv", "items.csv"];
-/// Messages between processes while they write.
-pub const STATE_FOLDER: &str = ".fedgenie";
+pub use super::names::{
+    EVENTS_FILE, FAILURE_FILE, FIGURES_FOLDER, ID_FILES, MANIFEST_FILE, MARKS_FILE, MEMORY_FILE, MODEL_FILE, PAGE_FILE,
+    POLICY_FILES, ROUNDS_FILE, RUN_FILE, RUNS_FOLDER, SCENARIO_FILE, STATE_FOLDER, SUMMARY_FILE, TIMELINE_FILE, TOOL,
+};
+pub(super) use super::names::{RECORD_FILES, RUN_FILES};
 
 /// `manifest.json`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -290,7 +263,7 @@ impl Failure {
 
 /// Files of a run that the manifest lists: all but the timeline, which a replay does not compare.
 pub(super) fn listed() -> impl Iterator<Item = &'static str> {
-    super::folder::RUN_FILES.into_iter().filter(|&name| name != TIMELINE_FILE)
+    RUN_FILES.into_iter().filter(|&name| name != TIMELINE_FILE)
 }
 
 /// BLAKE3 of a resolved scenario without its seeds.

@@ -13,10 +13,12 @@
 //! *Processes.* Several may be at work in a folder if their shards have no run in common.
 //!
 //! *Runs* are written below the folder of their process and renamed when they are complete, `run.json` last, so that
-//! processes never write the same file and a run with a `run.json` is whole. A process that opens the folder moves
-//! unfinished runs of killed processes to `left/` if they have a checkpoint, and deletes the others; a process that
-//! carries out such a run takes it from there, by renaming as well, and continues it. Where an experiment has many runs,
-//! they go into packs instead (`packing.rs`). *The summary* covers the whole
+//! processes never write the same file and a run with a `run.json` is whole. Many runs go into packs instead
+//! (`packing.rs`). A process that opens the folder moves unfinished runs of killed processes to `left/` if they have a
+//! checkpoint, and deletes the others; a process that carries out such a run takes it from there, by renaming as well,
+//! and continues it.
+//!
+//! *The summary* covers the whole
 //! folder. A process that ends while others are still at work leaves it to them, so that the last one writes it once,
 //! with the runs of all.
 
@@ -46,7 +48,15 @@ pub(super) use erase::written;
 pub(super) use finish::is_picture;
 pub use processes::Shard;
 pub(super) use processes::is_at_work;
-pub(super) use runs::RUN_FILES;
+
+/// Whether the disk must have a run before it counts as complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// It must.
+    ForDisk,
+    /// It need not: the run is somewhere else as well.
+    No,
+}
 
 /// Treatment of an experiment that the folder already holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,9 +57,9 @@ struct Taken<'a> {
 /// Puts folders together in a new one. What they lack is missing there too.
 ///
 /// # Errors
-/// [`Error::Usage`] if a folder is none of FedGenie's, is being written, holds another experiment, runs of another build
-/// or changed files, if two folders differ in a run that both have, or if the new folder is not empty; nothing is
-/// written then. If a file cannot be read or written.
+/// [`Error::Usage`] if a folder is none of FedGenie's, is being written, holds another experiment, runs of another
+/// build or changed files, if two folders differ in a run that both have, or if the new folder is not empty; nothing
+/// is written then. If a file cannot be read or written.
 pub fn merge(out: &Path, folders: &[PathBuf], options: &MergeOptions<'_>) -> Result<Merged, Error> {
     let Some(first) = folders.first() else {
         return Err(Error::Usage("give the folders to be put together".to_owned()));

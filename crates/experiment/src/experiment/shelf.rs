@@ -14,9 +14,8 @@ mod pack;
 
 pub(super) use pack::{Pack, RUNS_IN_PACK};
 
-use super::artefacts::RUNS_FOLDER;
 use super::below;
-use super::folder::RUN_FILES;
+use super::names::{RUN_FILES, RUNS_FOLDER};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};

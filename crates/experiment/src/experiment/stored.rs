@@ -34,6 +34,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Runs that are read side by side before the next are.
+const AT_ONCE: usize = 1024;
+
 /// The state of a run in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -208,9 +211,17 @@ impl<'a> Reader<'a> {
         let listed = look::Listed::of(&files, &manifest, self.uses_rounds);
         changed.extend(listed.altered(SUMMARY_FILE)?);
         changed.extend(agree::disagreement(&scenario, &table, &manifest));
-        let looked: Vec<(RunState, Option<RunSummary>)> =
-            expected(folder, &manifest)?.into_par_iter().map(|state| listed.look(state)).collect::<Result<_, _>>()?;
-        let (states, runs): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
+        let mut expected = expected(folder, &manifest)?.into_iter();
+        let (mut states, mut runs) = (Vec::with_capacity(expected.len()), Vec::with_capacity(expected.len()));
+        // Some at a time: of many runs there is not room for two lists.
+        while expected.len() > 0 {
+            let some: Vec<RunState> = expected.by_ref().take(AT_ONCE).collect();
+            let looked = some.into_par_iter().map(|state| listed.look(state)).collect::<Result<Vec<_>, _>>()?;
+            for (state, run) in looked {
+                states.push(state);
+                runs.extend(run);
+            }
+        }
         Ok(Stored {
             name: name_of(folder),
             folder: folder.to_owned(),
@@ -219,7 +230,7 @@ impl<'a> Reader<'a> {
             scenario,
             table,
             states,
-            runs: runs.into_iter().flatten().collect(),
+            runs,
             changed,
             notices: Vec::new(),
         })

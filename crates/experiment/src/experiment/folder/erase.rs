@@ -1,13 +1,14 @@
 //! Deletes an experiment: the files that FedGenie wrote, by name, and no others.
 
 use super::super::artefacts::{
-    FIGURES_FOLDER, MANIFEST_FILE, Manifest, Marker, PAGE_FILE, RUNS_FOLDER, STATE_FOLDER, SUMMARY_FILE, read_manifest,
+    FIGURES_FOLDER, MANIFEST_FILE, Manifest, Marker, PAGE_FILE, RUN_FILES, RUNS_FOLDER, STATE_FOLDER, SUMMARY_FILE,
+    read_manifest,
 };
 use super::super::below::{is_below, own, read_to_string};
 use super::super::files::write_file;
 use super::super::shelf::kinds;
 use super::processes::{Lock, forget_left, state_of};
-use super::{RUN_FILES, is_picture, remove_file};
+use super::{is_picture, remove_file};
 use crate::error::Error;
 use std::collections::BTreeSet;
 use std::fs;

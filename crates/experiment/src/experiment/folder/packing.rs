@@ -4,13 +4,12 @@
 //! A run is in some pack, or in its folder, at any moment: packs that change are renamed first, the new ones are made
 //! beside them, and what they were made of is deleted last.
 
-use super::super::artefacts::RUNS_FOLDER;
 use super::super::clock::now;
 use super::super::files::sync_folder;
+use super::super::names::{RUN_FILES, RUNS_FOLDER};
 use super::super::shelf::{Kind, Pack, RUNS_IN_PACK, Shelf, kinds};
 use super::super::{Experiment, below};
-use super::runs::Wait;
-use super::{RUN_FILES, ResultFolder, remove_file};
+use super::{ResultFolder, Wait, remove_file};
 use crate::error::Error;
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -1,9 +1,6 @@
 //! One run's files: written below the folder of the process, and given their names when the run has ended.
 
-use super::super::artefacts::{
-    EVENTS_FILE, FAILURE_FILE, Failure, ID_FILES, MARKS_FILE, MEMORY_FILE, MODEL_FILE, POLICY_FILES, ROUNDS_FILE,
-    RUN_FILE, RUNS_FOLDER, TIMELINE_FILE,
-};
+use super::super::artefacts::{FAILURE_FILE, Failure, ID_FILES, MODEL_FILE, RUN_FILE, RUN_FILES, RUNS_FOLDER};
 use super::super::checkpoint::{self, Checkpoints};
 use super::super::execution::{Outputs, Progress, Threads};
 use super::super::files::{sync_file, sync_folder, write_file, write_json};
@@ -14,7 +11,7 @@ use super::super::shelf::Shelf;
 use super::super::{Experiment, RunId, RunSummary, below};
 use super::packing::files_in;
 use super::processes::take_over;
-use super::{ResultFolder, remove_file};
+use super::{ResultFolder, Wait, remove_file};
 use crate::error::Error;
 use fedgenie_core::state::State;
 use fedgenie_simulator::recorder::{RunFiles, Sink};
@@ -23,31 +20,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
-
-/// Files of a run's folder in the order in which they get their names.
-pub(crate) const RUN_FILES: [&str; 12] = [
-    ROUNDS_FILE,
-    MARKS_FILE,
-    EVENTS_FILE,
-    TIMELINE_FILE,
-    MODEL_FILE,
-    MEMORY_FILE,
-    POLICY_FILES[0],
-    POLICY_FILES[1],
-    ID_FILES[0],
-    ID_FILES[1],
-    FAILURE_FILE,
-    RUN_FILE,
-];
-
-/// Whether the disk must have a run before it counts as complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
-    /// It must.
-    ForDisk,
-    /// It need not: the run is somewhere else as well.
-    No,
-}
 
 impl ResultFolder {
     /// Carries out a run that writes its files, all of which appear when it is complete. It continues from a checkpoint

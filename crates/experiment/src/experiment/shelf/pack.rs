@@ -2,7 +2,7 @@
 //!
 //! Headers hold nothing but names and lengths, so that the same runs give the same bytes.
 
-use super::super::folder::RUN_FILES;
+use super::super::names::RUN_FILES;
 use super::Place;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
