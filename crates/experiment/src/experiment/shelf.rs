@@ -255,7 +255,10 @@ pub(super) fn kinds(folder: &Path) -> Vec<Kind> {
 mod tests {
     use super::*;
 
-    fn folder_with(packs: &[(Kind, &[(&str, &str, &str)])]) -> tempfile::TempDir {
+    /// Run, file, contents.
+    type Files<'a> = &'a [(&'a str, &'a str, &'a str)];
+
+    fn folder_with(packs: &[(Kind, Files<'_>)]) -> tempfile::TempDir {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join(RUNS_FOLDER)).unwrap();
         for (kind, files) in packs {
