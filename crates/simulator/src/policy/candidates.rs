@@ -90,7 +90,20 @@ impl<'a> Candidates<'a> {
         list: &'a OnceCell<Vec<ClientId>>,
     ) -> Self {
         let devices = (!cursors.is_always()).then_some((cursors, now));
-        let is_everyone = scope.len() == cursors.clients();
+        Self::filtered(scope, scope.len() == cursors.clients(), (busy, devices), list)
+    }
+
+    /// All clients, from 0, that are not busy: where who can be chosen is known otherwise, `busy` has the others.
+    pub fn idle(everyone: &'a [ClientId], busy: &'a Busy, list: &'a OnceCell<Vec<ClientId>>) -> Self {
+        Self::filtered(everyone, true, (busy, None), list)
+    }
+
+    fn filtered(
+        scope: &'a [ClientId],
+        is_everyone: bool,
+        (busy, devices): (&'a Busy, Option<(&'a Cursors<'a>, VirtualTime)>),
+        list: &'a OnceCell<Vec<ClientId>>,
+    ) -> Self {
         if busy.count() == 0 && devices.is_none() {
             return Self { scope, is_everyone, filter: None };
         }
