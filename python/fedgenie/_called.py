@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import random
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
@@ -71,8 +73,8 @@ class _Shared:
 
     lock = threading.Lock()
     thread: _Thread | None = None
-    hung: str | None = None
-    """The call that did not end, as long as it goes on."""
+    left: tuple[str, threading.Event] | None = None
+    """A call that was left behind, and its end."""
 
 
 def call(
@@ -81,14 +83,14 @@ def call(
     """Calls `work` with random numbers from a seed; None if it was cancelled meanwhile.
 
     A call that takes longer than `timeout_s` raises `Hung`. Python cannot stop it: as long as it goes on it may draw
-    random numbers, so that no other call is made in this process.
+    random numbers, so that the next call waits for its end, as long as for its own.
     """
     while not _Shared.lock.acquire(timeout=LOOK_S):
         if is_cancelled():
             return None
-        _refuse_after_hung()
     try:
-        _refuse_after_hung()
+        if not _is_free(is_cancelled, timeout_s):
+            return None
         if _Shared.thread is None:
             _Shared.thread = _Thread()
 
@@ -97,16 +99,12 @@ def call(
                 return work()
 
         done, place = _Shared.thread.begin(seeded)
-        waited = 0.0
-        while not done.wait(LOOK_S):
-            waited += LOOK_S
+        if not _ends(done, is_cancelled, timeout_s):
+            _Shared.thread, _Shared.left = None, (what, done)
             if is_cancelled():
-                _abandon(what, done)
                 return None
-            if timeout_s is not None and waited >= timeout_s:
-                _abandon(what, done)
-                message = f"{what} did not end in {timeout_s:g} s; its thread goes on until the program ends"
-                raise Hung(message)
+            message = f"{what} did not end in {timeout_s:g} s; its thread goes on until the program ends"
+            raise Hung(message)
         is_good, found = place[0]
         if not is_good:
             raise found
@@ -116,21 +114,27 @@ def call(
         _Shared.lock.release()
 
 
-def _abandon(what: str, done: threading.Event) -> None:
-    """Leaves a call behind."""
-    _Shared.thread, _Shared.hung = None, what
-
-    def end() -> None:
-        done.wait()
-        _Shared.hung = None
-
-    threading.Thread(target=end, name="fedgenie-flower-left", daemon=True).start()
+def _ends(done: threading.Event, is_cancelled: Callable[[], bool], timeout_s: float | None) -> bool:
+    """Waits for the end of a call; False if it was cancelled or took too long."""
+    until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+    while not done.wait(max(0.0, min(LOOK_S, until - time.monotonic()))):
+        if is_cancelled() or time.monotonic() >= until:
+            return False
+    return True
 
 
-def _refuse_after_hung() -> None:
-    if _Shared.hung is not None:
+def _is_free(is_cancelled: Callable[[], bool], timeout_s: float | None) -> bool:
+    """Waits for a call that was left behind; False if that was cancelled."""
+    if _Shared.left is None:
+        return True
+    what, done = _Shared.left
+    if not _ends(done, is_cancelled, timeout_s):
+        if is_cancelled():
+            return False
         message = (
-            f"{_Shared.hung} still goes on in this process, and may draw from the random numbers that others need; begin a "
-            "new process"
+            f"{what} still goes on in this process, and may draw from the random numbers that others need; begin a new "
+            "process"
         )
         raise Hung(message)
+    _Shared.left = None
+    return True

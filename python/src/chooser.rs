@@ -81,6 +81,7 @@ fn shares(data_sizes: &[u32]) -> Vec<f64> {
 
 impl Deployed {
     fn build(setup: &Setup, wishes: &Wishes, deadline: Option<Span>) -> Result<Self, Error> {
+        offers::refuse_truth(&wishes.label)?;
         let experiment = setup.experiment()?;
         let scenario = experiment.first();
         let arm = scenario.arms.iter().find(|arm| arm.label == wishes.label);

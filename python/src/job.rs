@@ -48,10 +48,11 @@ pub struct TaskJob {
 
 #[pymethods]
 impl TaskJob {
-    /// Whether the run was interrupted.
+    /// Whether the run was interrupted, and its round is over. Before that, in the half second that a round has to end,
+    /// updates are used.
     #[getter]
     fn is_cancelled(&self) -> bool {
-        self.halt.is_asked()
+        self.halt.is_due()
     }
 }
 

@@ -4,7 +4,9 @@ use super::Wishes;
 use fedgenie::config::Complaint;
 use fedgenie::error::Error;
 use fedgenie::id::ClientId;
-use fedgenie::policy::{Bounds, BuildContext, Capabilities, DeclaredDevice, Devices, Policy, PolicySource, Wants};
+use fedgenie::policy::{
+    Bounds, BuildContext, Capabilities, DeclaredDevice, Devices, Policy, PolicyConfig, PolicySource, Wants,
+};
 use fedgenie::time::Span;
 use std::sync::{Mutex, PoisonError};
 
@@ -54,6 +56,17 @@ impl Devices for Declared<'_> {
     }
 }
 
+const TRUTH: &str = "sees the truth, which nobody knows in a deployment; take a policy that learns";
+
+/// Refuses a kind of the catalogue that sees the truth, before its scenario asks for the settings that show it.
+pub fn refuse_truth(kind: &str) -> Result<(), Error> {
+    let found = serde_json::from_value::<PolicyConfig>(serde_json::json!({ kind: {} }));
+    match found.is_ok_and(|config| config.sees_truth()) {
+        true => Err(Error::Usage(format!("policy {kind}: {TRUTH}"))),
+        false => Ok(()),
+    }
+}
+
 impl<'a> Offers<'a> {
     pub const fn new(wishes: &'a Wishes, deadline: Option<Span>) -> Self {
         Self { wishes, deadline }
@@ -67,10 +80,6 @@ impl<'a> Offers<'a> {
     /// Makes a policy, unless it needs what a deployment does not know.
     pub fn build(&self, source: &PolicySource, explain: impl Fn(Complaint) -> Error) -> Result<Box<dyn Policy>, Error> {
         let refuse = |what: &str| Error::Usage(format!("policy {}: {what}", self.wishes.label));
-        const TRUTH: &str = "sees the truth, which nobody knows in a deployment; take a policy that learns";
-        if source.config().is_some_and(|config| config.sees_truth()) {
-            return Err(refuse(TRUTH));
-        }
         let devices = Declared { devices: self.wishes.declared.as_deref(), asked: Mutex::new(Vec::new()) };
         let built = source.build(&self.context(&devices));
         if let Some(what) = devices.asked.lock().unwrap_or_else(PoisonError::into_inner).first() {
