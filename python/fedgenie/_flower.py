@@ -20,11 +20,20 @@ except importlib.metadata.PackageNotFoundError as _missing:
     raise ImportError(_text, name="flwr") from _missing
 
 try:
-    from flwr.app import DEFAULT_TTL, Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
-    from flwr.app.metadata import Metadata
-    from flwr.clientapp import ClientApp
-    from flwr.serverapp import Grid
-    from flwr.serverapp.strategy import FedAvg, Strategy
+    from flwr.app import (  # type: ignore[import-not-found, unused-ignore]
+        DEFAULT_TTL,
+        Array,
+        ArrayRecord,
+        ConfigRecord,
+        Context,
+        Message,
+        MetricRecord,
+        RecordDict,
+    )
+    from flwr.app.metadata import Metadata  # type: ignore[import-not-found, unused-ignore]
+    from flwr.clientapp import ClientApp  # type: ignore[import-not-found, unused-ignore]
+    from flwr.serverapp import Grid  # type: ignore[import-not-found, unused-ignore]
+    from flwr.serverapp.strategy import FedAvg, Strategy  # type: ignore[import-not-found, unused-ignore]
 except ImportError as _lacking:
     _text = (
         f"flwr {_VERSION} lacks what fedgenie.flower needs ({_lacking}): the message API with its strategies; "
@@ -86,7 +95,7 @@ class Exchange(NamedTuple):
     waited_s: float
 
 
-class WatchedGrid(Grid):
+class WatchedGrid(Grid):  # type: ignore[misc, unused-ignore]
     """A grid that looks for replies every `poll_s` seconds, and notes by this machine's clock when they came.
 
     Flower's own grids look every 3 s, or every 0.1 s in a simulation, and do not say when a reply came. Replies that come
@@ -186,7 +195,7 @@ class WatchedGrid(Grid):
             self._look({})
 
 
-class _Some(Grid):
+class _Some(Grid):  # type: ignore[misc, unused-ignore]
     """A grid that knows some of the nodes only."""
 
     def __init__(self, grid: Grid, nodes: Sequence[int]) -> None:

@@ -54,7 +54,7 @@ class _Open(NamedTuple):
     sent_s: float
 
 
-class Selecting(Strategy):
+class Selecting(Strategy):  # type: ignore[misc, unused-ignore]
     """One of Flower's averaging strategies, whose clients a policy of FedGenie chooses.
 
     `strategy` is `FedAvg` or one that is derived from it. `policy` is the name of a policy of FedGenie, or a class of
