@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import importlib
 import importlib.metadata
 import logging
+import queue
 import random
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +100,143 @@ class Exchange(NamedTuple):
     waited_s: float
 
 
-class WatchedGrid(Grid):  # type: ignore[misc, unused-ignore]
+class _Announced:
+    """The client of an `HttpGrid` that has one reply announced already, and passes all else on."""
+
+    def __init__(self, client: Any, answer: Any) -> None:
+        self._of = client
+        self._answer = answer
+
+    def PullMessages(self, request: Any) -> Any:
+        return self._answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)
+
+
+class _Found(NamedTuple):
+    """A reply, and when it was whole."""
+
+    reply: Message
+    at: float
+
+
+class _Downloads:
+    """Looks for replies, and receives each in a thread of its own.
+
+    A SuperLink announces a reply before the client has uploaded it, and `HttpGrid.pull_messages` waits for the upload,
+    with pauses of up to 10 s: meanwhile nothing is known of the others. So announcements are asked for here, all in one
+    request, and each reply is received by a copy of the grid that has its announcement. Other grids are asked as they are.
+    """
+
+    def __init__(self, grid: Any, poll_s: float) -> None:
+        self._grid = grid
+        self._poll_s = poll_s
+        self._going: set[str] = set()
+        self._done: queue.SimpleQueue[tuple[str, float, list[Message] | BaseException]] = queue.SimpleQueue()
+        self._http = _module_of_http(grid)
+        self._before: Any = None if self._http is None else self._http.pull_objects
+
+    def __enter__(self) -> Self:
+        if self._http is not None:
+            # The pauses of Flower's own function begin with a second.
+            quick = {"initial_backoff": self._poll_s, "backoff_cap": self._poll_s, "max_tries_per_object": None}
+            self._http.pull_objects = functools.partial(self._before, **quick)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._http is not None:
+            self._http.pull_objects = self._before
+
+    def look(self, numbers: Sequence[str]) -> list[_Found]:
+        """Replies to these messages that are whole."""
+        if self._http is None:
+            looked = time.monotonic()
+            return [_Found(reply, looked) for reply in self._grid.pull_messages(numbers)]
+        asked = [number for number in numbers if number not in self._going]
+        if asked:
+            self._announce(asked)
+        found = []
+        while not self._done.empty():
+            number, at, came = self._done.get()
+            self._going.discard(number)
+            if isinstance(came, BaseException):
+                raise came
+            found += [_Found(reply, at) for reply in came]
+        return found
+
+    def _announce(self, numbers: Sequence[str]) -> None:
+        client, http = self._grid._runtime_client, self._http
+        response = client.PullMessages(http.PullAppMessagesRequest(message_ids=numbers))
+        for message, tree in zip(response.messages_list, response.message_object_trees, strict=True):
+            number = message.metadata.reply_to_message_id
+            if number not in numbers:
+                continue
+            self._going.add(number)
+            grid = copy.copy(self._grid)
+            one = http.PullAppMessagesResponse(messages_list=[message], message_object_trees=[tree])
+            grid._client = _Announced(client, one)
+            threading.Thread(target=self._receive, args=(grid, number), daemon=True).start()
+
+    def _receive(self, grid: Any, number: str) -> None:
+        try:
+            came: list[Message] | BaseException = list(grid.pull_messages([number]))
+        except BaseException as error:  # noqa: BLE001
+            came = error
+        self._done.put((number, time.monotonic(), came))
+
+
+def _module_of_http(grid: Any) -> Any:
+    """The module of an `HttpGrid` whose parts are those that `_Downloads` uses; None for other grids."""
+    if type(grid).__name__ != "HttpGrid":
+        return None
+    found = importlib.import_module(type(grid).__module__)
+    parts = ("pull_objects", "PullAppMessagesRequest", "PullAppMessagesResponse")
+    if all(hasattr(found, part) for part in parts) and hasattr(type(grid), "_runtime_client"):
+        return found
+    LOG.warning(
+        "flwr %s has a grid that is not known here: while it receives one reply others are not looked for, and latencies "
+        "may be too long by that time, which is said where it happens",
+        _VERSION,
+    )
+    return None
+
+
+class _Passing(Grid):  # type: ignore[misc, unused-ignore]
+    """A grid that passes all on to another."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid: Any = grid
+
+    def set_run(self, run: Any) -> None:
+        self.grid.set_run(run)
+
+    @property
+    def run(self) -> Any:
+        return self.grid.run
+
+    def create_message(self, *args: Any, **kwargs: Any) -> Message:
+        message: Message = self.grid.create_message(*args, **kwargs)
+        return message
+
+    def get_node_ids(self) -> Iterable[int]:
+        found: Iterable[int] = self.grid.get_node_ids()
+        return found
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        numbers: Iterable[str] = self.grid.push_messages(messages)
+        return numbers
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        replies: Iterable[Message] = self.grid.pull_messages(message_ids)
+        return replies
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        replies: Iterable[Message] = self.grid.send_and_receive(messages, timeout=timeout)
+        return replies
+
+
+class WatchedGrid(_Passing):
     """A grid that looks for replies every `poll_s` seconds, and notes by this machine's clock when they came.
 
     Flower's own grids look every 3 s, or every 0.1 s in a simulation, and do not say when a reply came. Replies that come
@@ -103,13 +244,14 @@ class WatchedGrid(Grid):  # type: ignore[misc, unused-ignore]
     """
 
     def __init__(self, grid: Grid, poll_s: float, found: Callable[[Arrival], None]) -> None:
-        self.grid = grid
+        super().__init__(grid)
         self.poll_s = poll_s
         self.found = found
         """Called with each reply of training, as soon as it is there."""
         self.last: Exchange | None = None
         """Of the last messages that were sent by `send_and_receive`."""
         self._overdue: dict[str, tuple[int, float]] = {}
+        self._downloads = _Downloads(grid, poll_s)
 
     @property
     def is_simulated(self) -> bool:
@@ -120,25 +262,6 @@ class WatchedGrid(Grid):  # type: ignore[misc, unused-ignore]
     def busy(self) -> set[int]:
         """Nodes that have not answered an earlier message."""
         return {node for node, _ in self._overdue.values()}
-
-    def set_run(self, run: Any) -> None:
-        self.grid.set_run(run)
-
-    @property
-    def run(self) -> Any:
-        return self.grid.run
-
-    def create_message(self, *args: Any, **kwargs: Any) -> Message:
-        return self.grid.create_message(*args, **kwargs)
-
-    def get_node_ids(self) -> Iterable[int]:
-        return self.grid.get_node_ids()
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        return self.grid.push_messages(messages)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        return self.grid.pull_messages(message_ids)
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
         """Sends, and waits until all have answered or the timeout is over."""
@@ -161,33 +284,35 @@ class WatchedGrid(Grid):  # type: ignore[misc, unused-ignore]
         unsent = [m.metadata.dst_node_id for m in messages if m.metadata.message_id not in taken]
         is_training = messages[0].metadata.message_type.split(".")[0] == TRAIN
         arrivals: list[Arrival] = []
-        while waiting:
-            before, looked = looked, time.monotonic()
-            for reply in self._look(waiting):
-                node = waiting.pop(reply.metadata.reply_to_message_id)
-                arrivals.append(Arrival(reply, node, looked - sent, looked - before))
-                if is_training:
-                    self.found(arrivals[-1])
-            if timeout is not None and looked - sent >= timeout:
-                break
-            rest = self.poll_s if timeout is None else min(self.poll_s, timeout - (time.monotonic() - sent))
-            if waiting and rest > 0:
-                time.sleep(rest)
+        with self._downloads:
+            while waiting:
+                before, looked = looked, time.monotonic()
+                for reply, at in self._look(waiting):
+                    node = waiting.pop(reply.metadata.reply_to_message_id)
+                    arrivals.append(Arrival(reply, node, at - sent, looked - before))
+                    if is_training:
+                        self.found(arrivals[-1])
+                if timeout is not None and looked - sent >= timeout:
+                    break
+                rest = self.poll_s if timeout is None else min(self.poll_s, timeout - (time.monotonic() - sent))
+                if waiting and rest > 0:
+                    time.sleep(rest)
         self._overdue |= {number: (node, sent) for number, node in waiting.items()}
         return Exchange(arrivals, list(waiting.values()), unsent, time.monotonic() - sent)
 
-    def _look(self, waiting: Mapping[str, int]) -> list[Message]:
+    def _look(self, waiting: Mapping[str, int]) -> list[_Found]:
         """Replies to these messages; those to earlier ones free their nodes."""
-        replies = []
-        for reply in self.grid.pull_messages([*waiting, *self._overdue]):
-            number = reply.metadata.reply_to_message_id
+        found = []
+        for one in self._downloads.look([*waiting, *self._overdue]):
+            number = one.reply.metadata.reply_to_message_id
             if number in waiting:
-                replies.append(reply)
+                found.append(one)
             elif number in self._overdue:
                 node, sent = self._overdue.pop(number)
-                after = time.monotonic() - sent
-                LOG.info("node %s answered an earlier message after %.1f s: too late, it is not used", node, after)
-        return replies
+                LOG.info(
+                    "node %s answered an earlier message after %.1f s: too late, it is not used", node, one.at - sent
+                )
+        return sorted(found, key=lambda one: one.at)
 
     def look_for_late(self) -> None:
         """Looks for replies to earlier messages alone."""
@@ -195,34 +320,15 @@ class WatchedGrid(Grid):  # type: ignore[misc, unused-ignore]
             self._look({})
 
 
-class _Some(Grid):  # type: ignore[misc, unused-ignore]
+class _Some(_Passing):
     """A grid that knows some of the nodes only."""
 
     def __init__(self, grid: Grid, nodes: Sequence[int]) -> None:
-        self.grid = grid
+        super().__init__(grid)
         self.nodes = list(nodes)
 
     def get_node_ids(self) -> Iterable[int]:
         return list(self.nodes)
-
-    def set_run(self, run: Any) -> None:
-        self.grid.set_run(run)
-
-    @property
-    def run(self) -> Any:
-        return self.grid.run
-
-    def create_message(self, *args: Any, **kwargs: Any) -> Message:
-        return self.grid.create_message(*args, **kwargs)
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        return self.grid.push_messages(messages)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        return self.grid.pull_messages(message_ids)
-
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        return self.grid.send_and_receive(messages, timeout=timeout)
 
 
 @contextmanager

@@ -39,6 +39,12 @@ class JobLog:
         seconds = ["" if value is None else f"{value:.9f}" for value in (sent_s, *phases_s, total_s)]
         self._write(",".join([str(client), str(round), *seconds, outcome]))
 
+    def begin(self) -> None:
+        """Before the jobs of a federation."""
+        if self._file.closed:
+            message = f"{self.path} has the log of a federation that ended; make a new Selecting with another file"
+            raise ValueError(message)
+
     def close(self) -> None:
         """Nothing is added any more."""
         self._file.close()

@@ -176,7 +176,13 @@ class Selecting(Strategy):  # type: ignore[misc, unused-ignore]
             )
         if self.cohort == self.clients:
             LOG.warning("all %s clients are chosen in every round; give cohort=, or fraction_train", self.clients)
-        return super().start(self._grid, *args, **kwargs)
+        if self.record is not None:
+            self.record.begin()
+        try:
+            return super().start(self._grid, *args, **kwargs)
+        finally:
+            if self.record is not None:
+                self.record.close()
 
     def _now(self) -> float:
         return time.monotonic() - self._began
@@ -286,8 +292,8 @@ class Selecting(Strategy):  # type: ignore[misc, unused-ignore]
         client, round = self._client_of[arrival.node], self._open.round
         if arrival.doubt_s > DOUBT_S and "total_s" not in self.metrics:
             LOG.warning(
-                "round %s, client %s: its latency of %.2f s may be up to %.2f s too long, since the server was busy "
-                "receiving", round, client, arrival.waited_s, arrival.doubt_s,
+                "round %s, client %s: its latency of %.2f s may be up to %.2f s too long, since it was not looked for",
+                round, client, arrival.waited_s, arrival.doubt_s,
             )  # fmt: skip
         numbers: dict[str, float] = {}
         if arrival.message.has_error():
@@ -363,7 +369,10 @@ class Selecting(Strategy):  # type: ignore[misc, unused-ignore]
         if arrived and not sum(weights) > 0:
             LOG.warning("round %s: all updates have the weight 0, and none is used", server_round)
             arrived = []
-        aggregated = self.strategy.aggregate_train(server_round, [job.reply for job in arrived if job.reply])
+        replies = [job.reply for job in arrived if job.reply is not None]
+        aggregated: tuple[ArrayRecord | None, MetricRecord | None] = self.strategy.aggregate_train(
+            server_round, replies
+        )
         now = time.monotonic()
         news = self._news(opened, arrived, aggregated[0], now - self._closed)
         self._closed, self._open = now, None
@@ -459,7 +468,8 @@ def _check(strategy: Any, clients: Any, poll_s: float, connect_s: float) -> None
 def _cohort(strategy: FedAvg, clients: int, cohort: int | None) -> int:
     """How many clients are chosen: as many as the strategy would of all, unless it is said."""
     if cohort is None:
-        return min(max(int(clients * strategy.fraction_train), strategy.min_train_nodes, 1), clients)
+        wanted: int = max(int(clients * strategy.fraction_train), strategy.min_train_nodes, 1)
+        return min(wanted, clients)
     if isinstance(cohort, bool) or not isinstance(cohort, (int, np.integer)) or not 1 <= cohort <= clients:
         message = f"found cohort={cohort!r}; expected a number from 1 to {clients}"
         raise ValueError(message)
