@@ -1,4 +1,4 @@
-"""Flower: policies that choose its clients, and its ClientApps as tasks."""
+"""Flower: policies that choose its clients."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import logging
 import math
 import random
 import re
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,12 @@ import pytest
 
 pytest.importorskip("flwr", reason="flwr is not installed: nothing of fedgenie.flower was tested")
 
+import flwr.serverapp.strategy
+from federation import SIZES, Clock, Nodes, adds, first, learn, rows, steady
 from fedgenie import _flower, _selecting, flower
-from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
+from flwr.app import ConfigRecord
 from flwr.clientapp import ClientApp
-from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, FedProx
-
-SIZES = [10, 30, 20, 40, 50, 60]
 
 
 @pytest.fixture(autouse=True)
@@ -33,138 +31,12 @@ def identity() -> None:
     task_identity.task_id, task_identity.run_id, task_identity.node_id = 1, 1, 1
 
 
-class Clock:
-    """Time that passes when somebody sleeps, in the place of the module `time`."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
-class Nodes(Grid):
-    """Nodes with random numbers that answer after a known time, in random order."""
-
-    def __init__(
-        self, app: ClientApp, clock: Clock, seconds: Callable[[int, int], float], clients: int = 6, **config: Any
-    ) -> None:
-        self.app, self.clock, self.seconds = app, clock, seconds
-        source = random.Random()
-        nodes = [source.getrandbits(60) for _ in range(clients)]
-        self.contexts = {
-            node: Context(1, node, {"partition-id": client, **config}, RecordDict(), {})
-            for client, node in enumerate(nodes)
-        }
-        self.replies: dict[str, tuple[float, Message]] = {}
-        self.round = 0
-
-    def client(self, node: int) -> int:
-        return int(self.contexts[node].node_config["partition-id"])
-
-    def set_run(self, run: Any) -> None:
-        pass
-
-    @property
-    def run(self) -> Any:
-        return None
-
-    def create_message(self, *args: Any, **kwargs: Any) -> Message:
-        raise NotImplementedError
-
-    def get_node_ids(self) -> Iterable[int]:
-        nodes = list(self.contexts)
-        random.shuffle(nodes)
-        return nodes
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        sent = []
-        for message in messages:
-            number, node = str(uuid.uuid4()), message.metadata.dst_node_id
-            message.metadata.__dict__["_message_id"] = number
-            try:
-                reply = self.app(message, self.contexts[node])
-            except Exception as error:
-                reply = Message(Error(2, f"{type(error)}:<'{error}'>"), reply_to=message)
-            took = 0.01
-            if message.metadata.message_type == "train":
-                self.round = int(message.content["config"]["server-round"])
-                took = self.seconds(self.client(node), self.round)
-            self.replies[number] = self.clock.now + took, reply
-            sent.append(number)
-        return sent
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        asked = list(message_ids)
-        random.shuffle(asked)
-        ready = [number for number in asked if self.replies.get(number, (math.inf, None))[0] <= self.clock.now]
-        return [self.replies.pop(number)[1] for number in ready]
-
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        raise NotImplementedError
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(_flower, "time", clock)
     monkeypatch.setattr(_selecting, "time", clock)
     return clock
-
-
-def adds(**wrong: Callable[[int, int], Any]) -> ClientApp:
-    """Client k adds (k + 1)·round to a model; `wrong` has what it does otherwise."""
-    app = ClientApp()
-
-    @app.train()
-    def train(message: Message, context: Context) -> Message:
-        client, round = int(context.node_config["partition-id"]), int(message.content["config"]["server-round"])
-        values = message.content["arrays"]["w"].numpy() + np.float32((client + 1) * round / 7)
-        if "arrays" in wrong:
-            values = wrong["arrays"](client, round) if wrong["arrays"](client, round) is not None else values
-        if "raises" in wrong and wrong["raises"](client, round):
-            message = "the disk is full"
-            raise OSError(message)
-        numbers: dict[str, Any] = {"num-examples": SIZES[client], "train_loss": 1 / (client + round)}
-        numbers |= wrong["metrics"](client, round) if "metrics" in wrong else {}
-        content = {"arrays": ArrayRecord({"w": Array(values)}), "metrics": MetricRecord(numbers)}
-        return Message(RecordDict(content), reply_to=message)
-
-    @app.evaluate()
-    def evaluate(message: Message, context: Context) -> Message:
-        value = float(message.content["arrays"]["w"].numpy().sum()) + int(context.node_config["partition-id"])
-        return Message(RecordDict({"m": MetricRecord({"num-examples": 1, "value": value})}), reply_to=message)
-
-    return flower.identify(app)
-
-
-def first() -> ArrayRecord:
-    return ArrayRecord({"w": Array(np.arange(3, dtype=np.float32))})
-
-
-def steady(client: int, round: int) -> float:
-    """A known latency, different for each job."""
-    return 0.3 + 0.37 * client + 0.011 * round
-
-
-def learn(
-    nodes: Nodes, rounds: int = 5, timeout: float = 30.0, strategy: FedAvg | None = None, **given: Any
-) -> tuple[Any, flower.Selecting]:
-    settings = {"policy": "random", "clients": len(nodes.contexts), "cohort": 3, **given}
-    selecting = flower.Selecting(strategy or FedAvg(), **settings)
-    found = selecting.start(grid=nodes, initial_arrays=first(), num_rounds=rounds, timeout=timeout)
-    return found, selecting
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    header, *lines = path.read_text().splitlines()
-    return [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
 
 
 # Clients chosen in a federation.
@@ -214,6 +86,61 @@ def test_two_runs_end_in_equal_weights(clock: Clock) -> None:
     assert all(one == drawn[0] for one in drawn)
     proximal = ends(steady, FedProx(proximal_mu=0.1))
     assert proximal[0] == drawn[0][0], "the strategy's own messages are sent"
+
+
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "FedAvgM": {},
+    "FedAdam": {},
+    "FedAdagrad": {},
+    "FedYogi": {},
+    "FedMedian": {},
+    "FedTrimmedAvg": {},
+    "Krum": {},
+    "MultiKrum": {"num_nodes_to_select": 2},
+    "Bulyan": {},
+    "QFedAvg": {"client_learning_rate": 0.1},
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_averaging_strategy_is_wrapped(clock: Clock, name: str) -> None:
+    def ends() -> tuple[bytes, Any]:
+        strategy = getattr(flwr.serverapp.strategy, name)(**STRATEGIES[name])
+        found, selecting = learn(Nodes(adds(), clock, steady), strategy=strategy, rounds=3)
+        return found.arrays["w"].numpy().tobytes(), selecting
+
+    one, other = ends(), ends()
+    assert one[0] == other[0] != first()["w"].numpy().tobytes()
+    assert one[1].counts.sum() == 3 * 3
+    untouched = one[1].strategy
+    assert (untouched.fraction_train, untouched.min_train_nodes, untouched.min_available_nodes) == (1.0, 2, 2)
+
+
+@pytest.mark.parametrize("name", ["FedXgbBagging", "FedXgbCyclic", "DifferentialPrivacyServerSideFixedClipping"])
+def test_other_strategies_are_refused_by_name(name: str) -> None:
+    made = getattr(flwr.serverapp.strategy, name)
+    strategy = made(FedAvg(), 0.1, 1.0, 2) if name.startswith("Diff") else made()
+    with pytest.raises(TypeError, match=f"found .*{name}"):
+        flower.Selecting(strategy, "random", {}, 6, cohort=2)
+
+
+def test_a_strategy_that_selects_by_itself_is_refused(clock: Clock) -> None:
+    class Picks(FedAvg):
+        def configure_train(self, *given: Any) -> Any:
+            return list(super().configure_train(*given))[:1]
+
+    with pytest.raises(TypeError, match="Picks made 1 messages for 1 of the 3 nodes"):
+        learn(Nodes(adds(), clock, steady), strategy=Picks())
+
+
+def test_clocks_that_are_hours_apart_change_nothing(clock: Clock, tmp_path: Path) -> None:
+    logs = []
+    for hours in (0.0, 7.5, -7.5):
+        nodes, log = Nodes(adds(), clock, steady), tmp_path / f"{hours}.csv"
+        nodes.ahead_s = 3600 * hours
+        found, _ = learn(nodes, record=log)
+        logs.append([(job["client"], job["round"], round(float(job["total_s"]), 6)) for job in rows(log)])
+    assert logs[0] == logs[1] == logs[2]
 
 
 def test_a_latency_is_known_within_the_pause_between_two_looks(clock: Clock, tmp_path: Path) -> None:
@@ -438,6 +365,10 @@ def test_arguments_are_checked(clock: Clock, tmp_path: Path) -> None:
     taken.write_text("mine")
     with pytest.raises(FileExistsError, match="never written over"):
         flower.Selecting(FedAvg(), "random", {}, 6, cohort=2, record=taken)
+    log = tmp_path / "once.csv"
+    _, once = learn(Nodes(adds(), clock, steady), rounds=1, record=log)
+    with pytest.raises(ValueError, match="once.csv has the log of a federation that ended"):
+        once.start(grid=Nodes(adds(), clock, steady), initial_arrays=first(), num_rounds=1)
     with pytest.raises(TypeError, match="call start"):
         selecting = flower.Selecting(FedAvg(), "random", {}, 6, cohort=2)
         list(selecting.configure_train(1, first(), ConfigRecord(), Nodes(adds(), clock, steady)))
