@@ -105,6 +105,22 @@ def test_the_digest_is_the_same_on_any_threads_and_in_a_replay(tmp_path: Path) -
     fedgenie.check(SCENARIO, task=task(app()), set={"stop.rounds": 3})
 
 
+PROTOCOLS = {
+    "buffered": "protocol.buffered = { concurrency = 3, buffer = 2 }",
+    "deadline": 'protocol.deadline = { cohort = 3, deadline = "2 s" }',
+    "hierarchical": "protocol.hierarchical = { edges = 2, cohort = 1, edge_rounds = 2 }",
+}
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_client_app_learns_under_every_protocol(name: str) -> None:
+    text = SCENARIO.replace("protocol.synchronous = { cohort = 2 }", PROTOCOLS[name])
+    digests = [fedgenie.run(text, task=given, threads=2, progress=None) for given in (task(app()), task(app()))]
+    assert digests[0].digest == digests[1].digest
+    final = digests[0].summary["runs"][0]["final"]["test_loss"]
+    assert final < measure(ArrayRecord({name: Array(value) for name, value in START.items()}))["loss"] / 2
+
+
 def counting() -> ClientApp:
     """Counts its own jobs in `Context.state`, and draws random numbers of Python and NumPy."""
     made = ClientApp()
