@@ -48,7 +48,7 @@ def real(out: Path) -> None:
                 HERE / "app",
                 1500,
                 policy=policy,
-                parameters=json.dumps(parameters).replace('"', '\\"'),
+                parameters=json.dumps(parameters),
                 rounds=rounds,
                 seed=seed,
                 clients=digits.CLIENTS,
