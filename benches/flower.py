@@ -131,7 +131,9 @@ def main() -> None:
     if len({round(float(end.split()[1]), 2) for end in ends}) != 1:
         sys.exit(f"the two end in different accuracies: {sorted(ends)}")
     ours, theirs = (statistics.median(found) for found in seconds.values())
-    print(f"| {given.clients} clients, {given.rounds} rounds, whole program | {ours:.2f} s | {theirs:.2f} s: 1/{theirs / ours:.1f} |")
+    print(
+        f"| {given.clients} clients, {given.rounds} rounds, whole program | {ours:.2f} s | {theirs:.2f} s: 1/{theirs / ours:.1f} |"
+    )
 
 
 if __name__ == "__main__":

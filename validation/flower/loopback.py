@@ -99,7 +99,9 @@ class Loopback:
             f'[superlink]\ndefault = "loopback"\n\n[superlink.loopback]\naddress = "127.0.0.1:{self.port}"\ninsecure = true\n'
         )
         try:
-            self._begin("superlink", "flower-superlink", "--port", str(self.port), "--disable-runtime-dependency-installation")
+            self._begin(
+                "superlink", "flower-superlink", "--port", str(self.port), "--disable-runtime-dependency-installation"
+            )
             self._wait(self.port, "the SuperLink")
             for client in range(self.clients):
                 self._node(client)
@@ -108,7 +110,9 @@ class Loopback:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     def _node(self, client: int) -> None:

@@ -1,7 +1,8 @@
 """Measures a federation on this machine, and predicts it from a recorded warm-up: `python measure.py OUT`.
 
 OUT keeps what was measured: the same command goes on where it was interrupted. `--only real` measures and predicts
-nothing, `--only predict` predicts from what was measured. Needs `flwr`, and FedGenie's package with its command.
+nothing, `--only predict` predicts from what was measured. `--seed` is that of the drawn times and of the policies. Needs
+`flwr` and FedGenie's package.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ POLICIES: dict[str, dict[str, Any]] = {
 SEEDS = 200
 
 
-def real(out: Path) -> None:
+def real(out: Path, seed: int) -> None:
     """The warm-up, whose clients take turns, and the policies."""
-    runs = {"warm-up": ("round-robin", {}, WARM_UP, 11)}
-    runs |= {name: (name, parameters, ROUNDS, 1) for name, parameters in POLICIES.items()}
-    for name, (policy, parameters, rounds, seed) in runs.items():
+    runs: dict[str, tuple[str, dict[str, Any], int, int]] = {"warm-up": ("round-robin", {}, WARM_UP, 10 + seed)}
+    runs |= {name: (name, parameters, ROUNDS, seed) for name, parameters in POLICIES.items()}
+    for name, (policy, parameters, rounds, drawn) in runs.items():
         folder = out / name
         if (folder / "result.json").exists():
             continue
@@ -50,7 +51,7 @@ def real(out: Path) -> None:
                 policy=policy,
                 parameters=json.dumps(parameters),
                 rounds=rounds,
-                seed=seed,
+                seed=drawn,
                 clients=digits.CLIENTS,
                 cohort=COHORT,
                 record=folder / "jobs.csv",
@@ -83,10 +84,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", choices=["real", "predict"])
+    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if given.only != "predict":
-        real(given.out.resolve())
+        real(given.out.resolve(), given.seed)
     if given.only != "real":
         from predict import predict
 
