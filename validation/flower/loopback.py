@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 START_S = 60.0
 """How long a process may take until its port answers."""
@@ -93,7 +93,7 @@ class Loopback:
             "FLWR_DISABLE_UPDATE_CHECK": "1",
         }
 
-    def __enter__(self) -> Loopback:
+    def __enter__(self) -> Self:
         (self.folder / "home").mkdir(parents=True, exist_ok=True)
         (self.folder / "home" / "config.toml").write_text(
             f'[superlink]\ndefault = "loopback"\n\n[superlink.loopback]\naddress = "127.0.0.1:{self.port}"\ninsecure = true\n'

@@ -14,13 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "app")]
 
-from links import digits  # noqa: E402
-from loopback import Loopback  # noqa: E402
+from links import digits
+from loopback import Loopback
 
 RATES = [(60e3, 30e3), (60e3, 30e3), (40e3, 20e3), (40e3, 20e3), (30e3, 15e3), (30e3, 15e3)]
 """Bytes per second of each client's link, down and up; the model has 31,400 bytes."""

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import fedgenie
+import measure
 import numpy as np
 from fedgenie.flower import Task
 from flwr.app import ArrayRecord
 from links import client, digits
-
-import measure
 
 INTERVAL = (0.025, 0.975)
 
