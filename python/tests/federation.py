@@ -48,13 +48,15 @@ class Nodes(Grid):
             node: Context(1, node, {"partition-id": client, **config}, RecordDict(), {})
             for client, node in enumerate(nodes)
         }
+        self.gone: dict[int, Context] = {}
+        """Nodes that disappeared."""
         self.replies: dict[str, tuple[float, Message]] = {}
         self.round = 0
         self.ahead_s = 0.0
         """How far the clocks of the nodes are ahead."""
 
     def client(self, node: int) -> int:
-        return int(self.contexts[node].node_config["partition-id"])
+        return int({**self.contexts, **self.gone}[node].node_config["partition-id"])
 
     def set_run(self, run: Any) -> None:
         pass

@@ -216,6 +216,23 @@ def test_a_client_that_hangs_is_not_chosen_until_it_has_answered(clock: Clock, t
     assert sorted(others) == [1, 2, 3, 4, 5]
 
 
+def test_a_node_that_disappears_for_good_is_late_and_then_left_out(clock: Clock, tmp_path: Path) -> None:
+    log, nodes = tmp_path / "t.csv", Nodes(adds(), clock, steady)
+
+    def goes(client: int, round: int) -> float:
+        if client == 4 and round == 2:
+            node = next(node for node in nodes.contexts if nodes.client(node) == 4)
+            nodes.gone[node] = nodes.contexts.pop(node)
+            return math.inf
+        return 0.5
+
+    nodes.seconds = goes
+    _, selecting = learn(nodes, policy="round-robin", cohort=6, rounds=5, timeout=3.0, record=log)
+    outcomes = [(int(job["round"]), job["outcome"]) for job in rows(log) if job["client"] == "4"]
+    assert outcomes == [(1, "arrived"), (2, "late")]
+    assert selecting.counts.tolist() == [5, 5, 5, 5, 2, 5]
+
+
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [

@@ -191,14 +191,15 @@ def test_a_state_is_part_of_what_is_saved(tmp_path: Path) -> None:
         def train(self, job: Any) -> Update:
             seen.append(job.state)
             before = job.state or b""
-            return Update(job.weights, loss=0.0, state=before + bytes([255 - job.client, 0, 128]))
+            return Update(job.weights, loss=0.0, state=before + bytes([255 - job.client, 0, 128, 7])[: job.client])
 
     fedgenie.run(SCENARIO, task=Keeps, progress=None, threads=1)
-    for client in range(4):
-        own = bytes([255 - client, 0, 128])
-        expected = [None, *(own * times for times in range(1, 4))]
-        assert [state for state in seen if state is None or state[:1] == own[:1]].count(expected[3]) == 1
-    assert sorted(map(len, (state or b"" for state in seen))) == sorted([0, 3, 6, 9] * 4)
+    # Two clients a round in turns: each has a job in every second round, and its state grows by as many bytes as it is.
+    expected: list[bytes | None] = []
+    for job in range(4):
+        for client in range(4):
+            expected.append(None if job == 0 else bytes([255 - client, 0, 128, 7])[:client] * job)
+    assert seen == expected
 
 
 def test_an_interrupted_run_goes_on_with_the_state_of_its_clients(tmp_path: Path) -> None:

@@ -176,3 +176,32 @@ impl<'a> Candidates<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(clients: &[u32]) -> Vec<ClientId> {
+        clients.iter().copied().map(ClientId).collect()
+    }
+
+    #[test]
+    fn those_that_are_not_busy_are_found_one_by_one_and_listed() {
+        let everyone = ids(&[0, 1, 2, 3, 4]);
+        let mut busy = Busy::nobody(5);
+        [1, 3].into_iter().map(ClientId).for_each(|client| busy.insert(client));
+        let list = OnceCell::new();
+        let candidates = Candidates::idle(&everyone, &busy, &list);
+        assert_eq!((candidates.at_most(), candidates.count_to(2), candidates.scope()), (3, 2, &everyone[..]));
+        let found: Vec<_> = (0..5).map(|index| candidates.at(index)).collect();
+        assert_eq!(found, [Some(ClientId(0)), None, Some(ClientId(2)), None, Some(ClientId(4))]);
+        assert_eq!(candidates.list(), ids(&[0, 2, 4]));
+        assert!(
+            candidates.contains(ClientId(2)) && !candidates.contains(ClientId(3)) && !candidates.contains(ClientId(9))
+        );
+        let nobody = Busy::nobody(5);
+        let unused = OnceCell::new();
+        let all = Candidates::idle(&everyone, &nobody, &unused);
+        assert!(std::ptr::eq(all.list(), all.scope()), "nobody is busy: nothing is listed anew");
+    }
+}
