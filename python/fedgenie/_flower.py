@@ -289,7 +289,9 @@ class WatchedGrid(_Passing):
                 before, looked = looked, time.monotonic()
                 for reply, at in self._look(waiting):
                     node = waiting.pop(reply.metadata.reply_to_message_id)
-                    arrivals.append(Arrival(reply, node, at - sent, looked - before))
+                    # What the last look finds came before the timeout, or at it.
+                    waited = at - sent if timeout is None else min(at - sent, timeout)
+                    arrivals.append(Arrival(reply, node, waited, looked - before))
                     if is_training:
                         self.found(arrivals[-1])
                 if timeout is not None and looked - sent >= timeout:

@@ -358,8 +358,8 @@ class Selecting(Strategy):  # type: ignore[misc, unused-ignore]
             for node in exchange.missing:
                 client = self._client_of[node]
                 LOG.warning("round %s, client %s: no answer within the timeout", server_round, client)
-                nothing = (None, None, None)
-                self._end(_Job(client, "late", exchange.waited_s, exchange.waited_s, nothing, {}, None))
+                waited = exchange.waited_s if self._timeout is None else self._timeout
+                self._end(_Job(client, "late", waited, waited, (None, None, None), {}, None))
             for node in exchange.unsent:
                 client = self._client_of[node]
                 LOG.warning("round %s, client %s: Flower did not take its message", server_round, client)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fedgenie._flower import ClientApp, register_identity
 from fedgenie._flower_task import Task
+from fedgenie._replay import replay
 from fedgenie._selecting import Selecting
 
-__all__ = ["Selecting", "Task", "identify"]
+__all__ = ["Selecting", "Task", "identify", "replay"]
 
 
 def identify(app: ClientApp) -> ClientApp:
