@@ -19,7 +19,7 @@ pub fn unpack(numbers: &[f32]) -> Option<Vec<u8>> {
     let (&last, groups) = numbers.split_first()?;
     let mut bytes = Vec::with_capacity(groups.len() * GROUP);
     for &number in groups {
-        let is_group = number >= 0.0 && number < 16_777_216.0 && number.fract() == 0.0;
+        let is_group = (0.0..16_777_216.0).contains(&number) && number.fract() == 0.0;
         bytes.extend_from_slice(&(is_group.then_some(number as u32)?).to_le_bytes()[..GROUP]);
     }
     let is_length = if groups.is_empty() { last == 0.0 } else { [1.0, 2.0, 3.0].contains(&last) };
