@@ -378,6 +378,8 @@ def test_arguments_are_checked(clock: Clock, tmp_path: Path) -> None:
         flower.Selecting("FedAvg", clients=6)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="found timeout=0"):
         learn(Nodes(adds(), clock, steady), timeout=0)
+    plain = flower.Selecting(FedAvg(fraction_train=0.5), policy="bsfl", parameters={}, clients=6)
+    assert plain.cohort == 3, "as many as the strategy would choose of all"
     taken = tmp_path / "t.csv"
     taken.write_text("mine")
     with pytest.raises(FileExistsError, match="never written over"):
