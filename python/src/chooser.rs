@@ -1,8 +1,8 @@
 //! A policy outside a simulation: a deployment asks it whom to choose, and tells it what came of that.
 //!
-//! The policy meets the types of a run: the same question, the same view, the same feedback, and the streams of the same
-//! seed. So it decides as in a run that is told the same. What a deployment cannot know is refused when the policy is
-//! made ([`offers`]).
+//! The policy meets the types of a run: the same question, the same view, the same feedback, and the streams of the
+//! same seed. So it decides as in a run that is told the same. What a deployment cannot know is refused when the policy
+//! is made ([`offers`]).
 
 mod offers;
 mod told;

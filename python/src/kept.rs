@@ -1,8 +1,8 @@
 //! Bytes that a client of a task in Python keeps, as the numbers of its private state.
 //!
-//! Private state is `f32`. Three bytes are a whole number below 2²⁴, which `f32` holds exactly, so that a state may pass
-//! wherever numbers are checked, copied and saved. The first number is how many bytes the last one has, 0 if there is
-//! none.
+//! Private state is `f32`. Three bytes are a whole number below 2²⁴, which `f32` holds exactly, so that a state may
+//! pass wherever numbers are checked, copied and saved. The first number is how many bytes the last one has, 0 if there
+//! is none.
 
 const GROUP: usize = 3;
 
