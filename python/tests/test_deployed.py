@@ -192,7 +192,7 @@ def test_questions_are_checked() -> None:
     with pytest.raises(ValueError, match="-1"):
         chooser.choose(1, -1.0, [0])
     assert sorted(chooser.choose(1, 0.0, [5, 2])) == [2, 5], "fewer than the cohort are there"
-    with pytest.raises(ValueError, match="found the outcome \"lost\""):
+    with pytest.raises(ValueError, match='found the outcome "lost"'):
         job = {"client": 1, "outcome": "lost", "waited_s": 1.0, "is_called_off": False, "phases_s": [0.0, 1.0, 0.0]}
         chooser.tell(
             1,
