@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import fedgenie
@@ -217,3 +219,33 @@ def test_an_exception_of_a_class_is_told_with_its_round() -> None:
     with pytest.raises(fedgenie.PolicyError, match='policy "breaks", round 3: select: .*no idea') as raised:
         described(Breaks, 6, 3).chooser(None).choose(3, 0.0, [0, 1])
     assert isinstance(raised.value.__cause__, KeyError)
+
+
+WITHOUT = """
+import importlib.metadata, sys
+found = importlib.metadata.version
+def version(name):
+    if name == "flwr" and {is_missing}:
+        raise importlib.metadata.PackageNotFoundError(name)
+    return "0.9" if name == "flwr" else found(name)
+importlib.metadata.version = version
+sys.modules["flwr.app"] = None
+import fedgenie
+try:
+    import fedgenie.flower
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("is_missing", "told"),
+    [
+        (True, "flwr is not installed: `pip install 'fedgenie[flower]'` installs it"),
+        (False, "flwr 0.9 lacks what fedgenie.flower needs (import of flwr.app halted"),
+    ],
+)
+def test_the_package_works_without_flower(is_missing: bool, told: str) -> None:
+    code = WITHOUT.format(is_missing=is_missing)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith(told), ended.stdout
