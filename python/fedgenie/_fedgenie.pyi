@@ -32,7 +32,9 @@ __all__ = [
     "command",
     "run",
     "load",
+    "Chooser",
     "Playing",
+    "chooser",
     "play",
     "verify",
 ]
@@ -506,6 +508,10 @@ class Job:
         """The learning rate of the round."""
 
     @property
+    def state(self) -> bytes | None:
+        """What the client keeps to itself, since its last update that was aggregated; None before."""
+
+    @property
     def is_cancelled(self) -> bool:
         """Whether the run was interrupted: training may return any update at once, which is not used."""
 
@@ -514,6 +520,8 @@ class Update:
     """The result of a job.
 
     `payload_bytes` is what it moved. The simulation had to know it before: the task's own `payload_bytes` says the same.
+    `state` is what the client keeps to itself once the update is aggregated, for a task that says `keeps_state = True`;
+    its next job has it.
     """
 
     def __new__(
@@ -523,6 +531,7 @@ class Update:
         payload_bytes: int | None = None,
         *,
         steps: int = 1,
+        state: bytes | None = None,
     ) -> Update: ...
     @property
     def weights(self) -> Mapping[str, NDArray[np.float32]]:
@@ -539,6 +548,10 @@ class Update:
     @property
     def steps(self) -> int:
         """Steps of the optimizer."""
+
+    @property
+    def state(self) -> bytes | None:
+        """What the client keeps to itself."""
 
 @final
 class Updates:
@@ -660,6 +673,18 @@ class Playing:
     @property
     def digest(self) -> str: ...
 
+@final
+class Chooser:
+    @property
+    def wants_models(self) -> bool: ...
+    @property
+    def needs_losses(self) -> bool: ...
+    @property
+    def counts(self) -> NDArray[np.uint32]: ...
+    def choose(self, round: int, now_s: float, available: Any) -> list[int]: ...
+    def tell(self, round: int, news: dict[str, Any]) -> None: ...
+
+def chooser(setup: dict[str, Any], wishes: dict[str, Any]) -> Chooser: ...
 def play(setup: dict[str, Any], which: dict[str, Any]) -> Playing: ...
 def run(
     setup: dict[str, Any], wishes: dict[str, Any], progress: Callable[[int, int, str], Any] | None

@@ -141,8 +141,13 @@ def task(given: KindClass | None) -> list[Kind]:
     if not isinstance(getattr(made, "metrics", None), Mapping):
         message = f"task: {made!r} has no metrics; write metrics = {{'test_loss': 'min'}} into the class"
         raise TypeError(message)
+    return [kind(named_as(made), given, "task", 2)]
+
+
+def named_as(made: Any) -> str:
+    """The name of a class, a function or an object as scenarios write names."""
     called = made.__name__ if inspect.isclass(made) or inspect.isfunction(made) else type(made).__name__
-    return [kind(_name(called), given, "task", 2)]
+    return _name(called)
 
 
 def _name(called: str) -> str:

@@ -1,12 +1,13 @@
 //! The job of a client and its result, as Python meets them.
 
+use crate::kept;
 use crate::weights::{self, Parameter};
 use fedgenie::halt::Halt;
 use fedgenie::rng::Purpose;
 use fedgenie::task::{Context, Job};
 use fedgenie::trainer::Length;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 /// A client's job.
 #[pyclass(module = "fedgenie", frozen, name = "Job")]
@@ -39,21 +40,25 @@ pub struct TaskJob {
     /// The learning rate of the round.
     #[pyo3(get)]
     lr: f32,
+    /// What the client keeps to itself, since its last update that was aggregated.
+    #[pyo3(get)]
+    state: Option<Py<PyBytes>>,
     halt: Halt,
 }
 
 #[pymethods]
 impl TaskJob {
-    /// Whether the run was interrupted.
+    /// Whether the run was interrupted, and its round is over. Before that, in the half second that a round has to end,
+    /// updates are used.
     #[getter]
     fn is_cancelled(&self) -> bool {
-        self.halt.is_asked()
+        self.halt.is_due()
     }
 }
 
 impl TaskJob {
     pub fn new(py: Python<'_>, job: &Job<'_>, context: &Context<'_>, parameters: &[Parameter]) -> PyResult<Self> {
-        let Job { client, round, start, epochs, correction, .. } = *job;
+        let Job { client, round, start, epochs, correction, private, .. } = *job;
         let settings = context.settings;
         let of_settings = match settings.length {
             Length::Epochs(epochs) => Some(epochs),
@@ -74,6 +79,7 @@ impl TaskJob {
             work: epochs,
             batch: settings.batch,
             lr: settings.rate(round),
+            state: private.and_then(kept::unpack).map(|bytes| PyBytes::new(py, &bytes).unbind()),
             halt: context.halt.clone(),
         })
     }
@@ -87,13 +93,21 @@ pub struct TaskUpdate {
     /// Bytes that it moved, if it says so.
     pub payload_bytes: Option<u64>,
     pub steps: u64,
+    /// What its client keeps to itself from now on, if it says so.
+    pub state: Option<Py<PyBytes>>,
 }
 
 #[pymethods]
 impl TaskUpdate {
     #[new]
-    #[pyo3(signature = (weights, loss = None, payload_bytes = None, *, steps = 1))]
-    const fn new(weights: Py<PyAny>, loss: Option<f64>, payload_bytes: Option<u64>, steps: u64) -> Self {
-        Self { weights, loss, payload_bytes, steps }
+    #[pyo3(signature = (weights, loss = None, payload_bytes = None, *, steps = 1, state = None))]
+    const fn new(
+        weights: Py<PyAny>,
+        loss: Option<f64>,
+        payload_bytes: Option<u64>,
+        steps: u64,
+        state: Option<Py<PyBytes>>,
+    ) -> Self {
+        Self { weights, loss, payload_bytes, steps, state }
     }
 }

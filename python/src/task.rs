@@ -1,6 +1,7 @@
 //! A task that is an object of Python: one for each seed, shared by all policies.
 
 use crate::job::{TaskJob, TaskUpdate};
+use crate::kept;
 use crate::policy::{Raised, refused};
 use crate::setup::Class;
 use crate::weights::{self, Parameter};
@@ -15,7 +16,7 @@ use fedgenie::model::weights::TensorLayout;
 use fedgenie::rng::Streams;
 use fedgenie::task::{
     About, Ask, Context, DataCache, Description, Job, JobKey, Losses, Material, ModelState, On, Outline,
-    PartialTransfer, Task, TaskError, TaskSettings, Together, Worker,
+    PartialTransfer, PrivateState, Task, TaskError, TaskSettings, Together, Worker,
 };
 use fedgenie::trainer::LocalTraining;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -166,6 +167,8 @@ pub struct PyTask {
     layout: Layout,
     /// Bytes of an update on its way up, where the task says them.
     payload_bytes: Option<u64>,
+    /// Whether clients keep something to themselves from job to job.
+    keeps_state: bool,
     parameters: Vec<Parameter>,
     initial: Vec<f32>,
     description: Description,
@@ -234,6 +237,7 @@ impl PyTask {
             train,
             train_many,
             payload_bytes,
+            keeps_state: object.getattr_opt("keeps_state")?.map_or(Ok(false), |keeps| keeps.is_truthy())?,
             client_loss: method("client_loss")?,
             gradient: method("gradient")?,
             evaluate: object.getattr("evaluate")?.unbind(),
@@ -250,7 +254,7 @@ impl PyTask {
         let found = found.cast::<TaskUpdate>().map_err(|_| {
             PyTypeError::new_err(format!("found a {}; expected fedgenie.Update(weights, …)", found.get_type()))
         })?;
-        let TaskUpdate { weights, loss, payload_bytes, steps } = found.get();
+        let TaskUpdate { weights, loss, payload_bytes, steps, state } = found.get();
         let travelled = self.packed().unwrap_or(self.layout.whole()).bytes();
         if let Some(bytes) = payload_bytes.filter(|&bytes| bytes != travelled) {
             let message = format!(
@@ -259,7 +263,13 @@ impl PyTask {
             );
             return Err(PyValueError::new_err(message));
         }
+        if state.is_some() && !self.keeps_state {
+            let message = "state: found one, and the task does not say that clients keep any; write keeps_state = True \
+                           into the task";
+            return Err(PyValueError::new_err(message));
+        }
         update.clear();
+        update.private.extend(state.as_ref().map_or_else(Vec::new, |state| kept::pack(state.as_bytes(found.py()))));
         weights::read(weights.bind(found.py()), &self.parameters, "the update", &mut update.parameters)?;
         update.first_loss = loss.unwrap_or(0.0);
         update.steps = *steps;
@@ -324,6 +334,10 @@ impl Task for PyTask {
         self.payload_bytes.map(|_| self as &dyn PartialTransfer)
     }
 
+    fn private(&self) -> Option<&dyn PrivateState> {
+        self.keeps_state.then_some(self as &dyn PrivateState)
+    }
+
     fn losses(&self) -> Option<&dyn Losses> {
         self.client_loss.as_ref().map(|_| self as &dyn Losses)
     }
@@ -341,6 +355,13 @@ impl Task for PyTask {
 
     fn tensors(&self) -> Vec<TensorLayout> {
         TensorLayout::in_turn(self.parameters.iter().map(|one| (one.name.clone(), one.shape.clone())))
+    }
+}
+
+impl PrivateState for PyTask {
+    /// At least a number, since how many bytes a client keeps is known when it trains.
+    fn len(&self, _: ClientId) -> usize {
+        1
     }
 }
 

@@ -90,7 +90,20 @@ impl<'a> Candidates<'a> {
         list: &'a OnceCell<Vec<ClientId>>,
     ) -> Self {
         let devices = (!cursors.is_always()).then_some((cursors, now));
-        let is_everyone = scope.len() == cursors.clients();
+        Self::filtered(scope, scope.len() == cursors.clients(), (busy, devices), list)
+    }
+
+    /// All clients, from 0, that are not busy: where who can be chosen is known otherwise, `busy` has the others.
+    pub fn idle(everyone: &'a [ClientId], busy: &'a Busy, list: &'a OnceCell<Vec<ClientId>>) -> Self {
+        Self::filtered(everyone, true, (busy, None), list)
+    }
+
+    fn filtered(
+        scope: &'a [ClientId],
+        is_everyone: bool,
+        (busy, devices): (&'a Busy, Option<(&'a Cursors<'a>, VirtualTime)>),
+        list: &'a OnceCell<Vec<ClientId>>,
+    ) -> Self {
         if busy.count() == 0 && devices.is_none() {
             return Self { scope, is_everyone, filter: None };
         }
@@ -161,5 +174,34 @@ impl<'a> Candidates<'a> {
                 _ => self.scope.iter().copied().filter(|&client| self.admits(client)).collect(),
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(clients: &[u32]) -> Vec<ClientId> {
+        clients.iter().copied().map(ClientId).collect()
+    }
+
+    #[test]
+    fn those_that_are_not_busy_are_found_one_by_one_and_listed() {
+        let everyone = ids(&[0, 1, 2, 3, 4]);
+        let mut busy = Busy::nobody(5);
+        [1, 3].into_iter().map(ClientId).for_each(|client| busy.insert(client));
+        let list = OnceCell::new();
+        let candidates = Candidates::idle(&everyone, &busy, &list);
+        assert_eq!((candidates.at_most(), candidates.count_to(2), candidates.scope()), (3, 2, &everyone[..]));
+        let found: Vec<_> = (0..5).map(|index| candidates.at(index)).collect();
+        assert_eq!(found, [Some(ClientId(0)), None, Some(ClientId(2)), None, Some(ClientId(4))]);
+        assert_eq!(candidates.list(), ids(&[0, 2, 4]));
+        assert!(
+            candidates.contains(ClientId(2)) && !candidates.contains(ClientId(3)) && !candidates.contains(ClientId(9))
+        );
+        let nobody = Busy::nobody(5);
+        let unused = OnceCell::new();
+        let all = Candidates::idle(&everyone, &nobody, &unused);
+        assert!(std::ptr::eq(all.list(), all.scope()), "nobody is busy: nothing is listed anew");
     }
 }
