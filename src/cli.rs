@@ -5,6 +5,7 @@ mod cpu;
 mod diff;
 mod examples;
 mod export;
+mod fit;
 mod interruption;
 mod new;
 mod progress;
@@ -51,6 +52,8 @@ enum Command {
     Diff(DiffArguments),
     /// Writes runs, rounds, targets, controls, clients and comparisons of folders as tidy tables for a data frame.
     Export(ExportArguments),
+    /// Fits a fleet to a log of jobs: groups of clients, laws of their phases, losses, as a scenario.
+    Fit(FitArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),
     /// Lists everything that a scenario can name: policies, laws, tasks, data, models, protocols, sections and more;
@@ -240,12 +243,32 @@ struct ExportArguments {
     #[arg(long, value_name = "FORMAT")]
     to: String,
     /// The folder for the tables runs, rounds, targets, controls, clients and comparisons, and for datapackage.json,
-    /// their dictionary; none of these may exist there. By default export.
+    /// their dictionary; events and jobs as well, where events were recorded. None of these may exist there. By default
+    /// export.
     #[arg(long, short, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Accepts changed files as they are, and names them in the column `changed`.
     #[arg(long)]
     allow_changed: bool,
+}
+
+#[derive(Debug, Args)]
+struct FitArguments {
+    /// The log, CSV with the columns client, round, sent_s, download_s, compute_s, upload_s, total_s and outcome; plain
+    /// or gzip.
+    log: PathBuf,
+    /// The scenario to write, which must not exist; fleet.toml if left out.
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Of a log of several runs, those of this policy.
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// Of a log of several runs, those of this seed.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Of a log of several runs, those of this point of the sweep.
+    #[arg(long, value_name = "N")]
+    point: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -337,6 +360,7 @@ fn execute(arguments: Arguments, host: &dyn Host) -> Result<u8, Error> {
         Command::Report(arguments) => report::report(&arguments),
         Command::Diff(arguments) => diff::diff(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        Command::Fit(arguments) => fit::run(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments, host),
         Command::List { kind } if kind.as_deref() == Some("cpu") => print(&cpu::list()).map(|()| 0),
         Command::List { kind } => catalogue::list(kind.as_deref()),

@@ -294,6 +294,11 @@ impl WorldPlan {
                 "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
             return Err(WorldError::scenario("protocol", message));
         }
+        if population.recording().is_some() && !matches!(rule, Rule::Rounds(_)) {
+            let message = "a log is replayed in rounds of one server; take synchronous, over-selection or deadline, or fit a \
+                           fleet to the log (fedgenie fit)";
+            return Err(WorldError::scenario("population.recorded", message));
+        }
         if self.reward.is_some() && !rule.has_regret() {
             let message =
                 "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
