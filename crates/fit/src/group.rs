@@ -2,7 +2,7 @@
 
 use crate::goodness::{Goodness, goodness};
 use crate::jobs::{TimedJob, plainly, sample};
-use crate::law::{Choice, choose};
+use crate::law::{Choice, Family, choose, choose_among};
 use crate::loss::{Loss, Uniformly, hazards, probability};
 use crate::personal::Personal;
 use crate::sample::{Cut, Sample, inverse_mean};
@@ -48,7 +48,7 @@ type Laws = ([Choice; 3], [bool; 3], f64, f64);
 pub(crate) fn fit_group(clients: Vec<ClientId>, jobs: &[&TimedJob], all: &[TimedJob]) -> Option<GroupFit> {
     let lost = jobs.iter().filter(|job| job.is_lost).count();
     let late = jobs.iter().filter(|job| job.cut.is_some() && !job.is_lost).count();
-    let plain = laws(jobs, all, &plainly)?;
+    let plain = laws(jobs, all, &plainly, [&Family::VARYING; 3])?;
     let (laws, cut, loss): (Laws, Box<dyn Fn(&TimedJob) -> Cut>, Loss) = if lost == 0 {
         (plain, Box::new(plainly), Loss::None)
     } else {
@@ -73,14 +73,22 @@ pub(crate) fn fit_group(clients: Vec<ClientId>, jobs: &[&TimedJob], all: &[Timed
     Some(GroupFit { clients, jobs: jobs.len(), late, lost, phases, loss })
 }
 
-/// The laws of the phases, where cuts contribute what `cut` says.
-fn laws(jobs: &[&TimedJob], all: &[TimedJob], cut: &dyn Fn(&TimedJob) -> Cut) -> Option<Laws> {
+/// The laws of the phases out of some families, where cuts contribute what `cut` says.
+fn laws(
+    jobs: &[&TimedJob],
+    all: &[TimedJob],
+    cut: &dyn Fn(&TimedJob) -> Cut,
+    families: [&[Family]; 3],
+) -> Option<Laws> {
     let (mut value, mut free, mut borrowed) = (0.0, 0.0, [false; 3]);
     let mut choices = Vec::with_capacity(3);
     for phase in Phase::ALL {
         let own: Sample = sample(jobs.iter().copied(), phase, cut);
         borrowed[phase.index()] = own.exact.is_empty();
-        let choice = if own.exact.is_empty() { choose(&sample(all, phase, plainly)) } else { choose(&own) }?;
+        let choice = match own.exact.is_empty() {
+            true => choose(&sample(all, phase, plainly)),
+            false => choose_among(&own, families[phase.index()]),
+        }?;
         if choice.best.log_likelihood.is_finite() && !borrowed[phase.index()] {
             value += choice.best.log_likelihood;
             free += choice.best.family.free() as f64;
@@ -91,7 +99,8 @@ fn laws(jobs: &[&TimedJob], all: &[TimedJob], cut: &dyn Fn(&TimedJob) -> Cut) ->
 }
 
 /// Laws, probability and interval of the model in which losses are uniform over the job, and the part of its
-/// log-likelihood that depends on the probability alone. Laws and probability are estimated in turn, twice.
+/// log-likelihood that depends on the probability alone. Laws and probability are estimated in turn, twice; laws are of
+/// the two best families of plain cuts, because each of these cuts is an integral.
 fn uniformly(jobs: &[&TimedJob], all: &[TimedJob], plain: &Laws) -> Option<(Uniformly, Laws, [f64; 2], f64)> {
     let arrived = jobs.iter().filter(|job| job.cut.is_none()).count();
     let lost = jobs.iter().filter(|job| job.is_lost).count();
@@ -99,8 +108,9 @@ fn uniformly(jobs: &[&TimedJob], all: &[TimedJob], plain: &Laws) -> Option<(Unif
     let finite = |means: [f64; 3]| means.iter().all(|mean| mean.is_finite()).then_some(means);
     let mut model = Uniformly { probability: lost as f64 / jobs.len() as f64, means: finite(means(plain))? };
     let (mut laws_now, mut interval) = (plain.clone(), [0.0; 2]);
-    for _ in 0..3 {
-        laws_now = laws(jobs, all, &|job| model.cut(job))?;
+    let best: Vec<Vec<Family>> = plain.0.iter().map(two_best).collect();
+    for _ in 0..2 {
+        laws_now = laws(jobs, all, &|job| model.cut(job), [&best[0], &best[1], &best[2]])?;
         model.means = finite(means(&laws_now))?;
         let shares: Vec<f64> = jobs
             .iter()
@@ -112,6 +122,11 @@ fn uniformly(jobs: &[&TimedJob], all: &[TimedJob], plain: &Laws) -> Option<(Unif
     let p = model.probability;
     let value = arrived as f64 * ln(1.0 - p) + lost as f64 * ln(p);
     Some((model, laws_now, interval, value))
+}
+
+/// The families of the best law and of the next one.
+fn two_best(choice: &Choice) -> Vec<Family> {
+    [Some(&choice.best), choice.next.as_ref()].into_iter().flatten().map(|fit| fit.family).collect()
 }
 
 /// The probability that a job that is to be lost had been lost when this one was cut.

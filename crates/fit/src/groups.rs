@@ -7,14 +7,16 @@
 //! all phases together and of each by itself, in equal parts; the most likely outcome counts. The number of groups
 //! minimises
 //!
-//! > `−2·ln L + k·ln n + 2·K·ln G`
+//! > `−2·ln L − 2·Σ ln π + k·ln n`
 //!
-//! with k the parameters of all laws that vary, n the jobs, K the clients and G the groups: BIC, and the length of the
-//! list that says which client is in which group.
+//! with k the parameters of all laws that vary and of the shares π of the groups, n the jobs, and for each client the
+//! share π of its group: BIC of the classification likelihood. There are at most as many groups as the log has twenties
+//! of jobs.
 //!
 //! # Source
 //! G. Celeux, G. Govaert, "A classification EM algorithm for clustering", Computational Statistics & Data Analysis 14
-//! (1992); J. Rissanen, "Modeling by shortest data description", Automatica 14 (1978), for the last term.
+//! (1992); C. Biernacki, G. Celeux, G. Govaert, "Assessing a mixture model for clustering with the integrated completed
+//! likelihood", IEEE Transactions on Pattern Analysis and Machine Intelligence 22 (2000).
 //!
 //! # Determinism
 //! No random numbers. Ties go to the group of the smaller number; groups are numbered by their mean duration.
@@ -28,6 +30,9 @@ use std::f64::consts::TAU;
 
 /// The most groups that are tried.
 pub(crate) const MOST_GROUPS: usize = 8;
+
+/// A group more is tried for so many jobs: with fewer, each would be a law of a handful of durations.
+const FEWEST_JOBS: usize = 20;
 
 /// The most rounds of the alternation; it ends when no client moves.
 const ROUNDS: usize = 60;
@@ -160,12 +165,11 @@ pub(crate) fn grouping(jobs: &[TimedJob], clients: usize, most: usize) -> Groupi
     let dimensions = whole.iter().filter(|phase| phase.varies()).count();
     let orders = orders(&by_client);
     let (mut criteria, mut best) = (Vec::new(), None::<(f64, Vec<usize>, usize)>);
-    for count in 1..=most.min(clients) {
+    for count in 1..=most.min(clients).min(1 + jobs.len() / FEWEST_JOBS) {
         let found = orders.iter().filter_map(|order| alternated(&evidence, order, count));
         let Some((likelihood, of)) = found.max_by(|one, other| one.0.total_cmp(&other.0)) else { break };
-        let free = (2 * dimensions * count) as f64;
-        let list = clients as f64 * ln(count as f64);
-        let criterion = -2.0 * likelihood + free * ln(jobs.len() as f64) + 2.0 * list;
+        let free = (2 * dimensions * count + count - 1) as f64;
+        let criterion = -2.0 * likelihood + free * ln(jobs.len() as f64);
         criteria.push(criterion);
         if best.as_ref().is_none_or(|(least, ..)| criterion < *least) {
             best = Some((criterion, of, count));
@@ -203,11 +207,12 @@ fn alternated(evidence: &[Evidence], order: &[usize], count: usize) -> Option<(f
     order.iter().enumerate().for_each(|(place, &client)| of[client] = place * count / clients);
     for _ in 0..ROUNDS {
         let laws = (0..count).map(|group| working(evidence, &of, group)).collect::<Option<Vec<Working>>>()?;
+        let shares = log_shares(&of, count);
         let (mut total, mut next) = (0.0, Vec::with_capacity(clients));
         for own in evidence {
             let mut best = (f64::NEG_INFINITY, 0);
             for (group, laws) in laws.iter().enumerate() {
-                let value = likelihood(own, laws);
+                let value = likelihood(own, laws) + shares[group];
                 if value > best.0 {
                     best = (value, group);
                 }
@@ -222,8 +227,16 @@ fn alternated(evidence: &[Evidence], order: &[usize], count: usize) -> Option<(f
     }
     // Rounding may move a client back and forth; the last assignment is as good as the one before.
     let laws = (0..count).map(|group| working(evidence, &of, group)).collect::<Option<Vec<Working>>>()?;
-    let total: f64 = evidence.iter().zip(&of).map(|(own, &group)| likelihood(own, &laws[group])).sum();
+    let shares = log_shares(&of, count);
+    let total: f64 = evidence.iter().zip(&of).map(|(own, &group)| likelihood(own, &laws[group]) + shares[group]).sum();
     total.is_finite().then_some((total, of))
+}
+
+/// The logarithm of each group's share of the clients.
+fn log_shares(of: &[usize], count: usize) -> Vec<f64> {
+    let mut sizes = vec![0.0; count];
+    of.iter().for_each(|&group| sizes[group] += 1.0);
+    sizes.into_iter().map(|size: f64| ln(size / of.len() as f64)).collect()
 }
 
 /// The working laws of a group; `None` if it has no client.

@@ -69,6 +69,11 @@ pub struct Choice {
 
 /// Fits all families; `None` if no duration was seen.
 pub(crate) fn choose(sample: &Sample) -> Option<Choice> {
+    choose_among(sample, &Family::VARYING)
+}
+
+/// Fits some families, of durations that vary; `None` if no duration was seen.
+pub(crate) fn choose_among(sample: &Sample, families: &[Family]) -> Option<Choice> {
     if sample.exact.is_empty() {
         return None;
     }
@@ -76,7 +81,7 @@ pub(crate) fn choose(sample: &Sample) -> Option<Choice> {
     if let Some(best) = family_of_equals(sample) {
         return Some(Choice { best, next: None, seen, cut });
     }
-    let mut all: Vec<LawFit> = Family::VARYING.into_iter().filter_map(|family| fitted(family, sample)).collect();
+    let mut all: Vec<LawFit> = families.iter().filter_map(|&family| fitted(family, sample)).collect();
     all.sort_by(|one, other| one.bic.total_cmp(&other.bic));
     let mut all = all.into_iter();
     Some(Choice { best: all.next()?, next: all.next(), seen, cut })

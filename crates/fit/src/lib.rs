@@ -48,6 +48,9 @@ const FEWEST_ROUNDS: usize = 10;
 /// Durations that were seen, of a phase of a group, at least: with fewer, laws can hardly be told apart.
 const FEWEST_DURATIONS: usize = 20;
 
+/// Jobs of a client, on average, for a median of its own.
+const FEWEST_OF_CLIENT: usize = 3;
+
 /// A log that was fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
@@ -180,7 +183,8 @@ fn model(jobs: &[TimedJob], clients: usize) -> Option<(Vec<GroupFit>, Criteria)>
     let apart = personal(jobs, clients);
     let by_number = Criteria { by_number: criteria, personal: apart.criterion };
     let least = by_number.by_number.iter().copied().fold(f64::INFINITY, f64::min);
-    if apart.criterion < least && apart.phases.iter().any(Option::is_some) {
+    let is_enough = jobs.len() >= FEWEST_OF_CLIENT * clients;
+    if is_enough && apart.criterion < least && apart.phases.iter().any(Option::is_some) {
         let everyone = (0..clients).map(ClientId::from_index).collect();
         let mut whole = fit_group(everyone, &jobs.iter().collect::<Vec<_>>(), jobs)?;
         whole.phases.iter_mut().zip(apart.phases).for_each(|(phase, personal)| phase.personal = personal);

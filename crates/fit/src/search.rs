@@ -14,7 +14,7 @@ pub(crate) struct Maximum<const N: usize> {
 }
 
 /// The width of the simplex at which the search ends.
-const TOLERANCE: f64 = 1e-9;
+const TOLERANCE: f64 = 1e-8;
 
 /// The most steps; simplices in two dimensions take about a hundred.
 const STEPS: usize = 2000;

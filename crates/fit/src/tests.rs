@@ -1,6 +1,7 @@
 //! Logs of drawn fleets: their groups and parameters are found again, within their intervals in 95 % of tries.
 
-use crate::group::GroupFit;
+use crate::group::{GroupFit, fit_group};
+use crate::jobs::timed;
 use crate::law::Family;
 use crate::loss::Loss;
 use crate::{Closing, Fit, NothingArrived, Split, fit};
@@ -154,17 +155,18 @@ latency.compute = { gamma = { shape = 2.0, scale = "0.5 s" } }
 latency.upload = { constant = "0.1 s" }
 "#;
 
-/// How often, of 40 seeds, intervals hold the parameters of the law and of the loss, and the model of the loss is right.
+/// How often, of 20 seeds, intervals hold the parameters of the law and of the loss, and the model of the loss is right.
+/// Of 20 tries that hold with 95 %, fewer than 14 do with a chance below 1e-4.
 fn lossy(dropout: &str, timeout: Option<Span>, is_held: impl Fn(&Loss) -> Option<bool>) -> [u32; 4] {
     let mut held = [0; 4];
-    for seed in 1..=40 {
+    for seed in 1..=20 {
         let text = format!("{LOSSY}dropout = {dropout}\n");
-        let found = fit(&log(&population(&text, 1), seed, 100, timeout)).unwrap();
-        let [group] = &found.groups[..] else { continue };
+        let jobs = timed(&log(&population(&text, 1), seed, 60, timeout), Split::Phases);
+        let group = fit_group((0..20).map(ClientId).collect(), &jobs.iter().collect::<Vec<_>>(), &jobs).unwrap();
         let loss = is_held(&group.loss);
         let now = [
-            holds(group, Phase::Compute, Family::Gamma, "shape", 2.0),
-            holds(group, Phase::Compute, Family::Gamma, "scale", 0.5),
+            holds(&group, Phase::Compute, Family::Gamma, "shape", 2.0),
+            holds(&group, Phase::Compute, Family::Gamma, "scale", 0.5),
             loss == Some(true),
             loss.is_some(),
         ];
@@ -181,7 +183,7 @@ fn a_probability_of_losses_is_found_with_its_law() {
             Loss::Probability(_, [low, high]) => Some((*low..=*high).contains(&0.2)),
             _ => None,
         });
-        assert!(held.iter().all(|held| *held >= 31), "{timeout:?}: {held:?}");
+        assert!(held.iter().all(|held| *held >= 14), "{timeout:?}: {held:?}");
     }
 }
 
@@ -192,7 +194,7 @@ fn a_hazard_of_losses_is_found_with_its_law() {
             Loss::Hazards([None, Some((_, [low, high])), None]) => Some((*low..=*high).contains(&0.25)),
             _ => None,
         });
-        assert!(held.iter().all(|held| *held >= 31), "{timeout:?}: {held:?}");
+        assert!(held.iter().all(|held| *held >= 14), "{timeout:?}: {held:?}");
     }
 }
 

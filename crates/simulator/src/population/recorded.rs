@@ -5,7 +5,7 @@
 //! of the log: exactly its phases, to the nanosecond, and its end. A round of which the log has no job of the client
 //! draws one of the client's own jobs, each with the same probability, by one uniform of (seed, latency, client, round).
 //! A job that the log has as late was not awaited to its end: it takes a nanosecond longer than it was awaited, the
-//! shortest duration that the log allows. A job that was dropped is lost after the same time in the same phase. Probes
+//! shortest duration that the log allows; a transfer that was cut counts as nearly whole in the traffic. A job that was dropped is lost after the same time in the same phase. Probes
 //! draw likewise, and are not lost.
 //!
 //! The policy `recorded` selects in round r the clients of the log's round r. Under the protocol of the log it replays

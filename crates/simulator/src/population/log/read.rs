@@ -144,9 +144,12 @@ fn is_of(run: &RunOfLog, columns: &Columns<'_>, [_, policy, seed, point]: [Optio
     text(policy, &run.policy) && number(seed, run.seed) && number(point, run.point)
 }
 
-/// The columns that do not count, in words.
+/// Further columns of the table that `fedgenie export` writes.
+const EXPORTED: [&str; 2] = ["number", "changed"];
+
+/// The columns that do not count, in words, but for those of exports.
 fn ignored(header: &[String]) -> String {
-    let is_known = |name: &String| COLUMNS.contains(&&**name) || RUN.contains(&&**name);
+    let is_known = |name: &String| [&COLUMNS[..], &RUN, &EXPORTED].concat().contains(&&**name);
     let names: Vec<String> = header.iter().filter(|name| !is_known(name)).map(|name| quoted(name)).collect();
     let more = if names.len() > 10 { format!(" and {} more", names.len() - 10) } else { String::new() };
     format!("{}{more}", names[..names.len().min(10)].join(", "))
