@@ -191,7 +191,9 @@ fn published_traces_are_fitted() {
     }
     let place = Workplace::with(PHONES);
     let root = root.canonicalize().unwrap();
-    place.run_into("out", &["--events", "--data", root.to_str().unwrap()]);
+    let data = root.to_str().unwrap();
+    let words = ["run", "scenario.toml", "--out", "out", "--quiet", "--events", "--data", data];
+    assert_eq!(place.fedgenie(&words).code, 0);
     assert_eq!(place.fedgenie(&["export", "out", "--to", "csv", "-o", "tables"]).code, 0);
     let answer = fit(&place, &["tables/jobs.csv"]);
     assert_eq!(answer.code, 0, "{answer:?}");

@@ -3,8 +3,8 @@
 //! # Definition
 //! Two models of a scenario are compared by BIC.
 //!
-//! *Hazards*: in each phase at a rate. The most likely rate is the number of losses over the time that jobs spent in the
-//! phase, and a loss cuts its job as a deadline does.
+//! *Hazards*: in each phase at a rate. The most likely rate is the number of losses over the time that jobs spent in
+//! the phase, and a loss cuts its job as a deadline does.
 //!
 //! *Probability*: a share p of the jobs, each at an instant that is uniform over all of the job. A lost job of which t
 //! seconds were seen has the factor `p·E[1(T > t)/T]`, one that arrived `(1 − p)·f`, and one that was cut at w

@@ -76,6 +76,8 @@ impl Job {
     fn end(&self, last: i64) -> End {
         match (self.lost_ns, self.late_ns) {
             (Some(at), _) => End::Dropped(at),
+            // One that goes on after its round was observed until the last time.
+            (None, Some(at)) if self.ends_ns.iter().flatten().any(|end| *end > at) => End::Late(last),
             (None, Some(at)) => End::Late(at),
             (None, None) => End::Late(last),
         }

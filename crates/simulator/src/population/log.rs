@@ -18,8 +18,8 @@
 //! compute, upload, download, and the other unknown ones took none; where all are known, it belongs to the upload.
 //! Without `total_s` all three have to be known.
 //!
-//! *Phases of a job that was cut.* It was in its last known phase if that ends with `total_s`, and in the phase after it
-//! if time is left. Where the first phases are unknown, so is the phase, and the time counts as computing.
+//! *Phases of a job that was cut.* It was in its last known phase if that ends with `total_s`, and in the phase after
+//! it if time is left. Where the first phases are unknown, so is the phase, and the time counts as computing.
 //!
 //! # Inputs
 //! Errors, with file, line and column: a missing or doubled column, a row with too few fields (a record that was cut),

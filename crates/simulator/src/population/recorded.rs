@@ -1,12 +1,12 @@
 //! A population that replays a log of jobs: `population.recorded`.
 //!
 //! # Definition
-//! The clients of a [log](super::log), numbered ascending, and always available. Job r of a client is its job in round r
-//! of the log: exactly its phases, to the nanosecond, and its end. A round of which the log has no job of the client
-//! draws one of the client's own jobs, each with the same probability, by one uniform of (seed, latency, client, round).
-//! A job that the log has as late was not awaited to its end: it takes a nanosecond longer than it was awaited, the
-//! shortest duration that the log allows; a transfer that was cut counts as nearly whole in the traffic. A job that was dropped is lost after the same time in the same phase. Probes
-//! draw likewise, and are not lost.
+//! The clients of a [log](super::log), numbered ascending, and always available. Job r of a client is its job in round
+//! r of the log: exactly its phases, to the nanosecond, and its end. A round of which the log has no job of the client
+//! draws one of the client's own jobs, each with the same probability, by one uniform of (seed, latency, client,
+//! round). A job that the log has as late was not awaited to its end: it takes a nanosecond longer than it was awaited,
+//! the shortest duration that the log allows; a transfer that was cut counts as nearly whole in the traffic. A job that
+//! was dropped is lost after the same time in the same phase. Probes draw likewise, and are not lost.
 //!
 //! The policy `recorded` selects in round r the clients of the log's round r. Under the protocol of the log it replays
 //! the log's run; other policies meet jobs of the same clients, drawn where the log has none. A run counts both in
@@ -14,8 +14,8 @@
 //!
 //! # Inputs
 //! A file, and of a log of several runs which one: by the texts of its columns `policy`, `seed` and `point`. Errors:
-//! those of the log; a client with two jobs in a round; a job that arrived or was late without its time. Phases that the
-//! log does not tell apart count as computing. A job whose work a policy changes takes its share of the computing.
+//! those of the log; a client with two jobs in a round; a job that arrived or was late without its time. Phases that
+//! the log does not tell apart count as computing. A job whose work a policy changes takes its share of the computing.
 //!
 //! # Source
 //! Ours.
