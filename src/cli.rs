@@ -53,7 +53,7 @@ enum Command {
     /// Writes runs, rounds, targets, controls, clients and comparisons of folders as tidy tables for a data frame.
     Export(ExportArguments),
     /// Fits a fleet to a log of jobs: groups of clients, laws of their phases, losses, as a scenario.
-    Fit(FitArguments),
+    Fit(fit::FitArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),
     /// Lists everything that a scenario can name: policies, laws, tasks, data, models, protocols, sections and more;
@@ -250,25 +250,6 @@ struct ExportArguments {
     /// Accepts changed files as they are, and names them in the column `changed`.
     #[arg(long)]
     allow_changed: bool,
-}
-
-#[derive(Debug, Args)]
-struct FitArguments {
-    /// The log, CSV with the columns client, round, sent_s, download_s, compute_s, upload_s, total_s and outcome; plain
-    /// or gzip.
-    log: PathBuf,
-    /// The scenario to write, which must not exist; fleet.toml if left out.
-    #[arg(long, short, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// Of a log of several runs, those of this policy.
-    #[arg(long, value_name = "NAME")]
-    policy: Option<String>,
-    /// Of a log of several runs, those of this seed.
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// Of a log of several runs, those of this point of the sweep.
-    #[arg(long, value_name = "N")]
-    point: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -1,12 +1,32 @@
 //! `fedgenie fit`
 
 use super::new::write_new;
-use super::{FitArguments, print, say};
+use super::{print, say};
+use clap::Args;
 use fedgenie::error::Error;
 use fedgenie::fit::{fit, fleet, told};
 use fedgenie::population::log::{self, RunOfLog};
 use fedgenie::text::{self, message};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub struct FitArguments {
+    /// The log, CSV with the columns client, round, sent_s, download_s, compute_s, upload_s, total_s and outcome; plain
+    /// or gzip.
+    log: PathBuf,
+    /// The scenario to write, which must not exist; fleet.toml if left out.
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Of a log of several runs, those of this policy.
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// Of a log of several runs, those of this seed.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Of a log of several runs, those of this point of the sweep.
+    #[arg(long, value_name = "N")]
+    point: Option<u64>,
+}
 
 pub fn run(arguments: &FitArguments) -> Result<u8, Error> {
     let FitArguments { log: path, out, policy, seed, point } = arguments;

@@ -74,20 +74,51 @@ fn log(population: &Population, seed: u64, rounds: u32, timeout: Option<Span>) -
     JobLog { clients: (0..u64::from(clients)).collect(), rounds, jobs, notes: Vec::new() }
 }
 
-/// Whether the interval of a parameter of the family holds a number.
-fn holds(group: &GroupFit, phase: Phase, family: Family, name: &str, truth: f64) -> bool {
+/// Whether the interval of a parameter holds a number; `None` where the law is of another family.
+fn holds(group: &GroupFit, phase: Phase, family: Family, name: &str, truth: f64) -> Option<bool> {
     let best = &group.phases[phase.index()].choice.best;
     // With a shift that is not there the mean is the same but for the shift.
     let is_family = best.family == family || (best.family, family) == (Family::ShiftedExponential, Family::Exponential);
-    let parameter = best.parameters.iter().find(|parameter| parameter.name == name);
-    is_family
-        && parameter.and_then(|parameter| parameter.interval).is_some_and(|[low, high]| (low..=high).contains(&truth))
+    let parameter = best.parameters.iter().find(|parameter| parameter.name == name).filter(|_| is_family)?;
+    parameter.interval.map(|[low, high]| (low..=high).contains(&truth))
 }
 
-fn two_groups(found: &Fit) -> [bool; 6] {
-    let of = |group: usize, phase, family, name, truth| {
-        found.groups.get(group).is_some_and(|group| holds(group, phase, family, name, truth))
-    };
+/// How often a family was found, and how often its interval then held the truth.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    found: u32,
+    held: u32,
+}
+
+impl Tally {
+    fn add(&mut self, holds: Option<bool>) {
+        self.found += u32::from(holds.is_some());
+        self.held += u32::from(holds == Some(true));
+    }
+}
+
+/// The most tries of which fewer are within intervals at 95 % with a chance below 1e-4, by the binomial law.
+fn fewest(tries: u32) -> u32 {
+    let n = f64::from(tries);
+    let mut chance = fedgenie_core::math::float::power(0.95, n);
+    let (mut sum, mut outside) = (chance, 0);
+    while 1.0 - sum >= 1e-4 {
+        outside += 1;
+        chance *= (n - f64::from(outside) + 1.0) / f64::from(outside) * (0.05 / 0.95);
+        sum += chance;
+    }
+    tries - outside
+}
+
+#[test]
+fn binomial_bounds_are_those_of_tables() {
+    // P(X ≥ 3) = 0.0115 and P(X ≥ 4) = 0.00103 of Bin(10, 0.05); P(X ≥ 5) = 6.4e-5.
+    assert_eq!(fewest(10), 6);
+    assert_eq!((fewest(1), fewest(3)), (0, 0));
+}
+
+fn two_groups(found: &Fit) -> [Option<bool>; 6] {
+    let of = |group: usize, phase, family, name, truth| holds(found.groups.get(group)?, phase, family, name, truth);
     [
         of(0, Phase::Compute, Family::Lognormal, "median", 0.5),
         of(0, Phase::Compute, Family::Lognormal, "sigma", 0.4),
@@ -98,18 +129,30 @@ fn two_groups(found: &Fit) -> [bool; 6] {
     ]
 }
 
-/// Of 40 tries that hold with 95 %, fewer than 31 do with a chance below 1e-4, and of 240 fewer than 213.
-fn assert_recovered(timeout: Option<Span>) {
-    let (mut held, mut grouped) = ([0; 6], 0);
-    for seed in 1..=40 {
+/// Fits logs of so many seeds: how often both groups were found exactly, and then the intervals.
+fn recovered(seeds: u64, timeout: Option<Span>) -> (u32, [Tally; 6]) {
+    let (mut tallies, mut grouped) = ([Tally::default(); 6], 0);
+    for seed in 1..=seeds {
         let found = fit(&log(&population(TWO_GROUPS, seed), seed, 80, timeout)).unwrap();
-        grouped += u32::from(found.groups.iter().map(|group| group.clients.len()).eq([12, 8]));
+        // Now and then a group is divided by chance.
+        if found.groups.iter().map(|group| group.clients.len()).ne([12, 8]) {
+            continue;
+        }
+        grouped += 1;
         assert_eq!(found.split, Split::Phases, "{:?}", found.correlations);
-        two_groups(&found).iter().zip(&mut held).for_each(|(holds, held)| *held += u32::from(*holds));
+        two_groups(&found).into_iter().zip(&mut tallies).for_each(|(holds, tally)| tally.add(holds));
     }
-    // Now and then a group is divided by chance.
+    (grouped, tallies)
+}
+
+/// Intervals of the family hold the truth in 95 % of tries. Between lognormal and gamma, some hundred durations of a
+/// sigma of 0.3 decide in four of five tries.
+fn assert_recovered(timeout: Option<Span>) {
+    let (grouped, tallies) = recovered(40, timeout);
     assert!(grouped >= 36, "{grouped} of 40");
-    assert!(held.iter().all(|held| *held >= 31) && held.iter().sum::<u32>() >= 213, "{held:?}");
+    for tally in tallies {
+        assert!(tally.found >= 20 && tally.held >= fewest(tally.found), "{tallies:?}");
+    }
 }
 
 #[test]
@@ -130,7 +173,9 @@ fn leaving_cut_jobs_out_is_wrong() {
     let mut log = log(&population(TWO_GROUPS, 1), 1, 80, timeout);
     log.jobs.retain(|job| job.ending == Ending::Arrived);
     let found = fit(&log).unwrap();
-    assert!(!two_groups(&found)[3], "{:?}", found.groups[1].phases[1].choice.best);
+    let slow = &found.groups[found.groups.len() - 1].phases[Phase::Compute.index()].choice.best;
+    assert!(slow.law.quantile(0.5) < 1.85, "{slow:?}");
+    assert_ne!(two_groups(&found)[3], Some(true), "{slow:?}");
 }
 
 /// As the tests above, 400 tries each, with the shares that validation/fit/README.md lists.
@@ -138,14 +183,12 @@ fn leaving_cut_jobs_out_is_wrong() {
 #[ignore = "takes minutes; validation/fit/README.md has the command and the shares"]
 fn shares_of_intervals_that_hold() {
     for (name, timeout) in [("without a deadline", None), ("deadline of 2.3 s", Some(Span(2_300_000_000)))] {
-        let (mut held, mut groups) = ([0; 6], 0);
-        for seed in 1..=400 {
-            let found = fit(&log(&population(TWO_GROUPS, seed), seed, 80, timeout)).unwrap();
-            groups += u32::from(found.groups.iter().map(|group| group.clients.len()).eq([12, 8]));
-            two_groups(&found).iter().zip(&mut held).for_each(|(holds, held)| *held += u32::from(*holds));
+        let (grouped, tallies) = recovered(400, timeout);
+        println!("{name}: groups found in {grouped} of 400");
+        for (Tally { found, held }, of) in tallies.iter().zip(["median", "sigma", "mean", "median", "sigma", "mean"]) {
+            println!("{name}: {of}: family found in {found}, interval held in {held} of these");
         }
-        println!("two groups, {name}: {groups} of 400 groupings, intervals {held:?}");
-        assert!(held.iter().all(|held| *held >= 362), "a share of 95 % gives fewer with a chance of 1e-4: {held:?}");
+        assert!(tallies.iter().all(|tally| tally.held >= fewest(tally.found)), "{tallies:?}");
     }
 }
 
@@ -156,46 +199,40 @@ latency.compute = { lognormal = { median = "0.8 s", sigma = 0.6 } }
 latency.upload = { constant = "0.1 s" }
 "#;
 
-/// How often, of 20 seeds, intervals hold the parameters of the law and of the loss, and the loss is of its kind.
-/// Of 20 tries that hold with 95 %, fewer than 14 do with a chance below 1e-4.
-fn lossy(dropout: &str, timeout: Option<Span>, is_held: impl Fn(&Loss) -> Option<bool>) -> [u32; 4] {
-    let mut held = [0; 4];
+/// Of 20 seeds, intervals of median and sigma, and those of the loss, `None` where it is of another kind.
+fn lossy(dropout: &str, timeout: Option<Span>, holds_loss: impl Fn(&Loss) -> Option<bool>) {
+    let mut tallies = [Tally::default(); 3];
     for seed in 1..=20 {
         let text = format!("{LOSSY}dropout = {dropout}\n");
         let jobs = timed(&log(&population(&text, 1), seed, 60, timeout), Split::Phases);
         let group = fit_group((0..20).map(ClientId).collect(), &jobs.iter().collect::<Vec<_>>(), &jobs).unwrap();
-        let loss = is_held(&group.loss);
-        let now = [
-            holds(&group, Phase::Compute, Family::Lognormal, "median", 0.8),
-            holds(&group, Phase::Compute, Family::Lognormal, "sigma", 0.6),
-            loss == Some(true),
-            loss.is_some(),
-        ];
-        now.iter().zip(&mut held).for_each(|(holds, held)| *held += u32::from(*holds));
+        tallies[0].add(holds(&group, Phase::Compute, Family::Lognormal, "median", 0.8));
+        tallies[1].add(holds(&group, Phase::Compute, Family::Lognormal, "sigma", 0.6));
+        tallies[2].add(holds_loss(&group.loss));
     }
-    held
+    for tally in tallies {
+        assert!(tally.found >= 14 && tally.held >= fewest(tally.found), "{timeout:?}: {tallies:?}");
+    }
 }
 
 /// A fifth of the jobs is lost, short ones after short times.
 #[test]
 fn a_probability_of_losses_is_found_with_its_law() {
     for timeout in [None, Some(Span(1_800_000_000))] {
-        let held = lossy("{ probability = 0.2 }", timeout, |loss| match loss {
+        lossy("{ probability = 0.2 }", timeout, |loss| match loss {
             Loss::Probability(_, [low, high]) => Some((*low..=*high).contains(&0.2)),
             _ => None,
         });
-        assert!(held.iter().all(|held| *held >= 14), "{timeout:?}: {held:?}");
     }
 }
 
 #[test]
 fn a_hazard_of_losses_is_found_with_its_law() {
     for timeout in [None, Some(Span(1_800_000_000))] {
-        let held = lossy("{ compute = \"0.25 /s\" }", timeout, |loss| match loss {
+        lossy("{ compute = \"0.25 /s\" }", timeout, |loss| match loss {
             Loss::Hazards([None, Some((_, [low, high])), None]) => Some((*low..=*high).contains(&0.25)),
             _ => None,
         });
-        assert!(held.iter().all(|held| *held >= 14), "{timeout:?}: {held:?}");
     }
 }
 

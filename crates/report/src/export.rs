@@ -118,8 +118,8 @@ pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &R
 }
 
 /// One of the tables of results in memory: `runs`, `rounds`, `targets`, `controls`, `clients`, `comparisons`, or
-/// `events` and `jobs`, which have no rows where events were not recorded; `None` if it is called otherwise. Rounds, clients and
-/// events are read from the folders.
+/// `events` and `jobs`, which have no rows where events were not recorded; `None` if it is called otherwise. Rounds,
+/// clients and events are read from the folders.
 ///
 /// # Errors
 /// If a round cannot be read.

@@ -1,3 +1,5 @@
+//! Logs that are good, and logs that are not.
+
 use super::*;
 use std::io::Write;
 

@@ -1,3 +1,5 @@
+//! Replayed jobs: exact ones, drawn ones, and those that cannot be.
+
 use super::*;
 use fedgenie_core::id::Round;
 use fedgenie_core::math::statistics::kolmogorov;
