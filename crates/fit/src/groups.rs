@@ -4,8 +4,8 @@
 //! Each client belongs to one group, and each phase of a group has a lognormal law. Groups and laws alternate, as in
 //! the classification EM algorithm: laws are the most likely ones of their group's jobs, cuts included, then each
 //! client moves to the group under which its jobs are most likely. It starts from clients in the order of their
-//! durations, of all phases together and of each by itself, in equal parts; the most likely outcome counts. The number of groups
-//! minimises
+//! durations, of all phases together and of each by itself, in equal parts; the most likely outcome counts. The number
+//! of groups minimises
 //!
 //! > `−2·ln L − 2·Σ ln π + k·ln n`
 //!
