@@ -6,6 +6,7 @@ mod cpu;
 mod diff;
 mod examples;
 mod export;
+mod fit;
 mod interruption;
 mod merge;
 mod new;
@@ -60,6 +61,8 @@ enum Command {
     Diff(DiffArguments),
     /// Writes runs, rounds, targets, controls, clients and comparisons of folders as tidy tables for a data frame.
     Export(ExportArguments),
+    /// Fits a fleet to a log of jobs: groups of clients, laws of their phases, losses, as a scenario.
+    Fit(fit::FitArguments),
     /// Tests claims of papers and theorems by simulation and gives each a verdict.
     Validate(ValidateArguments),
     /// Lists everything that a scenario can name: policies, laws, tasks, data, models, protocols, sections and more;
@@ -113,6 +116,7 @@ fn execute(arguments: Arguments, host: &dyn Host) -> Result<u8, Error> {
         Command::Report(arguments) => report::report(&arguments),
         Command::Diff(arguments) => diff::diff(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        Command::Fit(arguments) => fit::run(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments, host),
         Command::List { kind } if kind.as_deref() == Some("cpu") => print(&cpu::list()).map(|()| 0),
         Command::List { kind } => catalogue::list(kind.as_deref()),

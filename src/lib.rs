@@ -89,6 +89,8 @@ pub use fedgenie_core::{
     catalogue, config, failure, halt, id, kernel, law, limits, math, metric, oracle, record, rng, text, time, units,
 };
 pub use fedgenie_experiment::{error, experiment, scenario};
+#[cfg(feature = "fit")]
+pub use fedgenie_fit as fit;
 pub use fedgenie_learning::metric as formulas;
 pub use fedgenie_learning::{
     algorithm, data, dense, lanes, layout, learned, matrix_factorisation, model, ranking, ratings, trainer,

@@ -9,6 +9,7 @@
 mod data;
 mod files;
 mod folder;
+mod logs;
 pub mod markup;
 mod reports;
 mod saved;
@@ -44,6 +45,7 @@ targets! {
     data: idx, cifar, npy, csv, class_counts, ratings, item_features, weights;
     data: availability, links, speeds, samples, scripts;
     traces: published;
+    logs: job_log;
     folder: manifest, run_json, digests, rounds, summary_json;
     reports: diff, export, parquet, figures;
     saved: saved_run;

@@ -156,6 +156,15 @@ class Result:
             raise UsageError(message)
         return frame
 
+    @cached_property
+    def jobs(self) -> Frame:
+        """A row for each job of a run, a log for `fedgenie fit`. Jobs are told by events, which `events=True` records."""
+        frame = Frame(self._results.frame("jobs"), "jobs")
+        if len(frame) == 0:
+            message = "no events were recorded: run with events=True"
+            raise UsageError(message)
+        return frame
+
     def to_wandb(
         self, project: str, mode: Literal["online", "offline", "disabled", "shared"] = "offline", **settings: Any
     ) -> list[str]:

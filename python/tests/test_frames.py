@@ -38,8 +38,13 @@ def test_events_are_a_frame_where_they_were_recorded() -> None:
     assert np.count_nonzero(events["event"] == "closed") == 30
     assert np.count_nonzero(events["outcome"] == "arrived") == 120
     assert events["clients"][0].count(" ") == 3
+    jobs = result.jobs
+    assert np.count_nonzero(jobs["outcome"] == "arrived") == len(jobs) == 120
+    assert np.allclose(jobs["download_s"] + jobs["compute_s"] + jobs["upload_s"], jobs["total_s"])
     with pytest.raises(fedgenie.UsageError, match="events=True"):
         _ = fedgenie.run(SMALL, seeds=1).events
+    with pytest.raises(fedgenie.UsageError, match="events=True"):
+        _ = fedgenie.run(SMALL, seeds=1).jobs
 
 
 def test_what_was_not_measured_is_null() -> None:

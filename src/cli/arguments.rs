@@ -169,7 +169,8 @@ pub(super) struct ExportArguments {
     #[arg(long, value_name = "FORMAT")]
     pub(super) to: String,
     /// The folder for the tables runs, rounds, targets, controls, clients and comparisons, and for datapackage.json,
-    /// their dictionary; none of these may exist there. By default export.
+    /// their dictionary; events and jobs as well, where events were recorded. None of these may exist there. By default
+    /// export.
     #[arg(long, short, value_name = "FOLDER")]
     pub(super) out: Option<PathBuf>,
     /// Accepts changed files as they are, and names them in the column `changed`.

@@ -3,6 +3,7 @@
 
 mod commands;
 mod data;
+mod logs;
 mod numbers;
 mod partitions;
 mod rounds;
@@ -86,7 +87,8 @@ pub fn refused_task(scenario: &str, files: &[(&str, Vec<u8>)]) -> TaskError {
 
 #[test]
 fn every_variant_of_every_public_error_has_a_case() {
-    let cases: Vec<Case> = [commands::CASES, data::CASES, numbers::CASES, partitions::CASES, rounds::CASES].concat();
+    let cases: Vec<Case> =
+        [commands::CASES, data::CASES, logs::CASES, numbers::CASES, partitions::CASES, rounds::CASES].concat();
     let declared: BTreeSet<String> = source::declared();
     assert!(declared.len() > 100, "{declared:?}");
     let mut known = BTreeSet::new();
@@ -118,6 +120,11 @@ fn errors_of_commands() {
 #[test]
 fn errors_of_data() {
     provoke(data::CASES);
+}
+
+#[test]
+fn errors_of_logs() {
+    provoke(logs::CASES);
 }
 
 #[test]

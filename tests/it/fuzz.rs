@@ -88,6 +88,7 @@ twins! {
     scenario_toml scenario_json scenario_structured
     idx cifar npy csv class_counts ratings item_features weights availability links speeds samples scripts
     published
+    job_log
     manifest run_json digests rounds summary_json
     diff export parquet figures
     saved_run

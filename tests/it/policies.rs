@@ -73,6 +73,8 @@ fn settings(policy: &str) -> &'static [&'static str] {
         "fedrl" => &["accuracy = \"test_loss\"\nhidden = 4\n"],
         // They ask clients questions that this task does not know: see `proxyrl.rs`.
         "fedfast" | "fedgst" => &[],
+        // It has no memory, and needs a log: see `recorded.rs`.
+        "recorded" => &[],
         "mab-frs" => &[
             "",
             "rho = 0.1\nreference = \"sent\"\ncredit = \"round\"\nestimate = { discounted = { factor = 0.8 } }",

@@ -9,6 +9,7 @@
 //! | `clients` | a client of a run |
 //! | `comparisons` | a statistic over seeds: a number of a policy at a point, or a difference |
 //! | `events` | an event of a run, where events were recorded |
+//! | `jobs` | a job of a run, where events were recorded |
 //!
 //! `datapackage.json` is the dictionary: type, unit and meaning of each column, and the keys that join tables. Each
 //! column is defined once ([`column::Column`]), with its cell beside it ([`table::Table::with`]): CSV, Parquet and the
@@ -22,6 +23,7 @@ mod column;
 mod comparisons;
 mod controls;
 mod events;
+mod jobs;
 mod memory;
 mod names;
 mod package;
@@ -56,8 +58,13 @@ use std::path::{Path, PathBuf};
 use swept::{Swept, swept};
 use table::{Failed, RUN_KEY, Table};
 
-/// The tables, in their order; the last where events were recorded.
-const TABLES: [&str; 7] = ["runs", "rounds", "targets", "controls", "clients", "comparisons", "events"];
+/// The tables, in their order; the last two where events were recorded.
+const TABLES: [&str; 8] = ["runs", "rounds", "targets", "controls", "clients", "comparisons", "events", "jobs"];
+
+/// Whether a table is made of events.
+fn is_of_events(table: &str) -> bool {
+    ["events", "jobs"].contains(&table)
+}
 
 /// File formats of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +99,7 @@ pub struct Exported {
 /// As [`Reader::read`]; if a round cannot be read, a file is there already, or cannot be written.
 pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &Reader<'_>) -> Result<Exported, Error> {
     let results = Results::load_all(folders, &reader.using_rounds())?;
-    let is_made = |table: &&&str| **table != "events" || rows::all(&results).any(events::are_there);
+    let is_made = |table: &&&str| !is_of_events(table) || rows::all(&results).any(events::are_there);
     let tables = TABLES.iter().filter(is_made).map(|table| format!("{table}.{}", format.ending()));
     let names = tables.chain([PACKAGE_FILE.to_owned()]);
     let paths: Vec<PathBuf> = names.map(|name| into.join(name)).collect();
@@ -110,9 +117,9 @@ pub fn export(folders: &[PathBuf], into: &Path, format: ExportFormat, reader: &R
     Ok(Exported { paths, warnings })
 }
 
-/// One of the tables of results in memory: `runs`, `rounds`, `targets`, `controls`, `clients`, `comparisons` or
-/// `events`, which has no rows where events were not recorded; `None` if it is called otherwise. Rounds, clients and
-/// events are read from the folders.
+/// One of the tables of results in memory: `runs`, `rounds`, `targets`, `controls`, `clients`, `comparisons`, or
+/// `events` and `jobs`, which have no rows where events were not recorded; `None` if it is called otherwise. Rounds,
+/// clients and events are read from the folders.
 ///
 /// # Errors
 /// If a round cannot be read.
@@ -131,6 +138,7 @@ pub fn exported(results: &[Results], table: &str) -> Result<Option<ExportedTable
         "comparisons" => comparisons::table(&export.swept, &export.numbers, &export.metrics)
             .gather(|add| comparisons::rows(results, add))?,
         "events" => events::table().gather(|add| export.runs().try_for_each(|of| events::rows(of, add)))?,
+        "jobs" => jobs::table().gather(|add| export.runs().try_for_each(|of| jobs::rows(of, add)))?,
         _ => return Ok(None),
     }))
 }
@@ -150,6 +158,7 @@ fn write_all(export: &Export<'_>, into: &Path, format: ExportFormat) -> Result<(
     ];
     if export.runs().any(events::are_there) {
         tables.push(events::table().write(into, format, |add| export.runs().try_for_each(|of| events::rows(of, add)))?);
+        tables.push(jobs::table().write(into, format, |add| export.runs().try_for_each(|of| jobs::rows(of, add)))?);
     }
     let path = into.join(PACKAGE_FILE);
     let text = format!("{:#}\n", package(export.results, &tables, format));
@@ -269,6 +278,7 @@ fn fixed() -> [Vec<String>; TABLES.len()] {
         clients::table().names(),
         comparisons::table(&[], &[], &Metrics::default()).names(),
         events::table().names(),
+        jobs::table().names(),
     ]
 }
 

@@ -36,6 +36,7 @@ mod probe;
 pub mod proxyrl;
 pub mod random;
 pub mod rbcs_f;
+pub mod recorded;
 pub mod round_robin;
 pub mod rpfl;
 mod selection;
@@ -62,6 +63,7 @@ fn in_seconds(seconds: f64) -> Value {
     serde_json::json!(Amount::<Seconds>::new(seconds))
 }
 
+use crate::population::Recording;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::failure::Failure;
@@ -322,6 +324,10 @@ pub trait Devices: std::fmt::Debug {
     fn slowest_latency(&self, u: f64) -> f64;
     /// The 80th percentile, by nearest rank, over clients of the sum of their phases' mean durations, in seconds.
     fn usual_latency(&self) -> f64;
+    /// The log that the clients replay, if they do.
+    fn recording(&self) -> Option<Arc<Recording>> {
+        None
+    }
     /// Each client's number of training examples of each class or category; `None` if examples have neither.
     fn categories(&self) -> Option<Vec<Vec<u64>>> {
         None
@@ -369,6 +375,7 @@ components! {
     /// A policy of a scenario: its kind and parameters.
     pub enum PolicyConfig: PolicySettings = "policy" {
         "random" => Random(random::Config) in "policy/random.rs";
+        "recorded" => Recorded(recorded::Config) in "policy/recorded.rs";
         "round-robin" => RoundRobin(round_robin::Config) in "policy/round_robin.rs";
         "genie" => Genie(genie::Config) in "policy/genie.rs";
         "hindsight" => Hindsight(hindsight::Config) in "policy/hindsight.rs";

@@ -9,6 +9,8 @@
 //! | [`availability`] | when devices are available |
 //! | [`link`] | links whose rate changes over time |
 //! | [`forecast`] | forecasts of availability for policies |
+//! | [`log`] | logs of jobs |
+//! | [`recorded`] | a population that replays a log |
 //! | [`phase`] | phases of a job: their needs and their ends |
 //! | [`trace`] | importers of measurements on real devices |
 
@@ -17,7 +19,9 @@ mod config;
 pub mod forecast;
 pub mod law;
 pub mod link;
+pub mod log;
 pub mod phase;
+pub mod recorded;
 mod tails;
 pub mod trace;
 
@@ -28,6 +32,7 @@ pub use config::{
 };
 pub use forecast::{Forecast, ForecastConfig, ForecastError, Forecaster};
 pub use phase::{Interruption, Need};
+pub use recorded::{RecordedConfig, Recording};
 
 use fedgenie_core::id::{ClientId, JobNumber};
 use fedgenie_core::law::{AnyLaw, JobLatency, Law, LossyLatency};
@@ -37,9 +42,10 @@ use fedgenie_core::record::{Phase, PhaseSpans};
 use fedgenie_core::rng::{KeyedDraw, Purpose, Streams};
 use fedgenie_core::time::{Span, SpanError};
 use phase::ClientLink;
+use std::sync::Arc;
 
 /// Sources of the files that document clients and the clusters of their servers, by their names in the JSON schema.
-pub const DOCUMENTED: [(&str, &str); 7] = [
+pub const DOCUMENTED: [(&str, &str); 8] = [
     ("ClustersConfig", include_str!("clusters.rs")),
     ("PlainParameter", include_str!("population/law/parameter.rs")),
     ("TableConfig", include_str!("population/law/table.rs")),
@@ -47,6 +53,7 @@ pub const DOCUMENTED: [(&str, &str); 7] = [
     ("TraceLinkConfig", include_str!("population/trace/link.rs")),
     ("DropoutConfig", include_str!("population/config/dropout.rs")),
     ("ForecastConfig", include_str!("population/forecast.rs")),
+    ("RecordedConfig", include_str!("population/recorded.rs")),
 ];
 
 /// A group of the scenario: clients with consecutive ids.
@@ -85,6 +92,8 @@ pub struct Population {
     notes: Vec<String>,
     /// Forecasts of availability, if policies may ask for them.
     forecast: Option<Forecast>,
+    /// The log that clients replay, if they do.
+    recording: Option<Arc<Recording>>,
 }
 
 /// The random part of one job, drawn from the streams alone, whether or not the job is ever dispatched.
@@ -190,6 +199,11 @@ impl Population {
         self.forecast
     }
 
+    /// The log that clients replay, if they do.
+    pub const fn recording(&self) -> Option<&Arc<Recording>> {
+        self.recording.as_ref()
+    }
+
     /// Warnings about the files that the population was built from.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -197,7 +211,7 @@ impl Population {
 
     /// Whether any client may be lost.
     pub fn has_dropouts(&self) -> bool {
-        self.groups.iter().any(Group::has_dropouts)
+        self.groups.iter().any(Group::has_dropouts) || self.recording.as_ref().is_some_and(|log| log.has_losses())
     }
 
     /// Whether any client may be lost with its job, by dropping out or by going away.
@@ -259,6 +273,9 @@ impl Population {
         shares: [f64; 2],
         work: [u32; 2],
     ) -> Result<JobDraw, LatencyError> {
+        if let Some(recording) = &self.recording {
+            return recording.draw(streams, purpose, (client, job), work);
+        }
         let mut rng = streams.draw(purpose, client.0, job.0);
         let mut phases = [Span::ZERO; 3];
         let group = &self.groups[self.group_of(client)];

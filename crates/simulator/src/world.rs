@@ -20,6 +20,7 @@ use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, Work, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
 use crate::task::{DataCache, Drift, Outline, Planned, TaskError, TaskSettings};
+use checks::check_rounds;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
@@ -289,11 +290,7 @@ impl WorldPlan {
                 (population, Some(task))
             }
         };
-        if population.can_lose() && rule.cut().is_none() {
-            let message =
-                "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
-            return Err(WorldError::scenario("protocol", message));
-        }
+        check_rounds(&population, &rule)?;
         if self.reward.is_some() && !rule.has_regret() {
             let message =
                 "regret is defined for rounds of one server only; take [regret] out, or take another protocol";

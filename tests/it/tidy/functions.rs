@@ -11,7 +11,7 @@ const LONGER: [(&str, &str, usize); 5] = [
     ("crates/experiment/src/experiment/play.rs", "play", 105),
     ("crates/experiment/src/experiment/table.rs", "table", 156),
     ("crates/simulator/src/population/trace/link.rs", "read_own", 72),
-    ("crates/simulator/src/world.rs", "foundation", 110),
+    ("crates/simulator/src/world.rs", "foundation", 106),
 ];
 
 /// Where the braces that open at a place close.

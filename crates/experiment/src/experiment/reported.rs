@@ -6,7 +6,7 @@ use fedgenie_core::record::Regret;
 use std::collections::BTreeSet;
 
 /// Numbers whose names do not depend on the scenario; not every run has all of them.
-const PLAIN: [&str; 20] = [
+const PLAIN: [&str; 22] = [
     "virtual_time_s",
     "rounds",
     "compute_s",
@@ -22,6 +22,8 @@ const PLAIN: [&str; 20] = [
     "wasted_down_bytes",
     "wasted_up_bytes",
     "dropout_share",
+    "exact_jobs",
+    "drawn_jobs",
     "asked_mean",
     "arrived_mean",
     "possible_share",

@@ -113,6 +113,9 @@ pub struct RunSummary {
     pub wasted_up_bytes: u64,
     /// Jobs dispatched.
     pub dispatched: u64,
+    /// Of the jobs dispatched, those that are not in the log that clients replay; `None` if they replay none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drawn: Option<u64>,
     /// Jobs that arrived in their round.
     pub arrived: u64,
     /// The number of clients; 0 in files without it.
@@ -228,6 +231,7 @@ impl RunSummary {
             wasted_down_bytes: 0,
             wasted_up_bytes: 0,
             dispatched: 0,
+            drawn: run.drawn(),
             arrived: 0,
             clients: counts.len(),
             asked: Asked::of(run.offers(), run.accounts(), counts),
@@ -269,6 +273,7 @@ impl RunSummary {
         summary.wasted_down_bytes = accounts.wasted_down_bytes;
         summary.wasted_up_bytes = accounts.wasted_up_bytes;
         summary.dispatched = accounts.dispatched;
+        summary.drawn = summary.drawn.map(|_| accounts.drawn);
         summary.arrived = accounts.arrived;
         Ok(summary)
     }

@@ -15,25 +15,25 @@ use std::path::PathBuf;
 
 /// An event, as far as it is exported.
 #[derive(Deserialize)]
-struct Event {
-    event: String,
-    round: u32,
+pub(super) struct Event {
+    pub event: String,
+    pub round: u32,
     #[serde(default)]
-    time_ns: Option<i64>,
+    pub time_ns: Option<i64>,
     #[serde(default)]
-    client: Option<u32>,
+    pub client: Option<u32>,
     #[serde(default)]
     edge: Option<u32>,
     #[serde(default)]
-    selected: Option<Vec<u32>>,
+    pub selected: Option<Vec<u32>>,
     #[serde(default)]
-    phase: Option<Phase>,
+    pub phase: Option<Phase>,
     #[serde(default)]
-    outcome: Option<Outcome>,
+    pub outcome: Option<Outcome>,
     #[serde(default)]
     reason: Option<DropReason>,
     #[serde(default)]
-    delivered: Option<bool>,
+    pub delivered: Option<bool>,
     #[serde(default)]
     from_ns: Option<i64>,
     #[serde(default)]
@@ -140,6 +140,11 @@ pub(super) fn are_there(of: OfRun<'_>) -> bool {
 
 /// Hands out the events of a run; none if they were not recorded.
 pub(super) fn rows<'a>(of: OfRun<'a>, add: &mut dyn FnMut(&EventRow<'a>) -> Result<(), Failed>) -> Result<(), Failed> {
+    each(of, &mut |number, event| add(&EventRow { of, number, event }))
+}
+
+/// Reads the events of a run, numbered from 1; none if they were not recorded.
+pub(super) fn each(of: OfRun<'_>, take: &mut dyn FnMut(u64, Event) -> Result<(), Failed>) -> Result<(), Failed> {
     if !are_there(of) {
         return Ok(());
     }
@@ -150,7 +155,7 @@ pub(super) fn rows<'a>(of: OfRun<'a>, add: &mut dyn FnMut(&EventRow<'a>) -> Resu
         let event = serde_json::from_str(&line.map_err(unread)?).map_err(|error| {
             Failed::Other(Error::Usage(format!("{}:{number}: this is no event: {error}", path.display())))
         })?;
-        add(&EventRow { of, number, event })?;
+        take(number, event)?;
     }
     Ok(())
 }

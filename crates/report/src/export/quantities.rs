@@ -71,6 +71,10 @@ fn about(key: &str, metrics: &Metrics) -> Option<(Kind, &'static str, String)> {
         "jain" => return told(Number, "", "Jain's index of the clients' numbers of selections; 1 if all are equal"),
         "gini" => return told(Number, "", "Gini index of the clients' numbers of selections; 0 if all are equal"),
         "dropout_share" => return told(Number, "", "share of jobs whose client dropped out"),
+        "exact_jobs" => return told(Integer, "jobs", "jobs as the log of population.recorded has them"),
+        "drawn_jobs" => {
+            return told(Integer, "jobs", "jobs drawn from their clients' own, which the log does not have");
+        }
         "asked_mean" => return told(Number, "clients", "clients asked per selection, on average"),
         "arrived_mean" => {
             return told(Number, "updates", "updates that arrived in their round per selection, on average");

@@ -12,6 +12,7 @@ use super::availability::AvailabilityConfig;
 use super::forecast::{Forecast, ForecastConfig};
 use super::law::{FactorLaw, LinkParameter, PlainParameter, TimeLaw};
 use super::phase::Interruption;
+use super::recorded::{RecordedConfig, Recording};
 pub(crate) use build::check_durations;
 pub(crate) use dropout::Losses;
 
@@ -23,6 +24,7 @@ use fedgenie_learning::trainer::LocalTraining;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Declares a table of the keys that describe clients, between keys of its own.
 macro_rules! describes_clients {
@@ -84,6 +86,10 @@ describes_clients! {
         /// A population known by name, instead of clients, groups, latency laws and device.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub preset: Option<Preset>,
+        /// A log of jobs that the clients replay, instead of clients, groups, latency laws, device, dropout and
+        /// availability.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub recorded: Option<RecordedConfig>,
         /// Forecasts of availability for policies; without it there are none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub forecast: Option<ForecastConfig>,
@@ -165,8 +171,11 @@ pub struct Work<'a> {
 impl PopulationConfig {
     /// The groups with everything they inherit, and their sizes.
     fn groups(&self) -> Result<Vec<(String, GroupConfig, usize)>, Complaint> {
-        if let Some(preset) = self.preset {
+        if let Some(preset) = self.preset.filter(|_| self.recorded.is_none()) {
             return self.preset_groups(preset);
+        }
+        if let Some(recording) = self.recording()? {
+            return self.recorded_group(&recording);
         }
         let whole = GroupConfig {
             data_size: self.data_size.clone(),
@@ -214,6 +223,42 @@ impl PopulationConfig {
             return Err(Complaint::new(format!("population.{key}"), message));
         }
         Self { preset: None, group: preset.groups(), ..self.clone() }.groups()
+    }
+
+    /// The log that the clients replay, if they do.
+    fn recording(&self) -> Result<Option<Arc<Recording>>, Complaint> {
+        let read = self.recorded.as_ref().map(RecordedConfig::recording).transpose();
+        read.map_err(|message| Complaint::new("population.recorded", message))
+    }
+
+    /// The clients of a log, with the keys that a log does not say.
+    fn recorded_group(&self, recording: &Recording) -> Result<Vec<(String, GroupConfig, usize)>, Complaint> {
+        let clients = recording.clients();
+        let said = [
+            ("preset", self.preset.is_some()),
+            ("group", !self.group.is_empty()),
+            ("latency", self.latency.is_some()),
+            ("device", self.device.is_some()),
+            ("dropout", self.dropout.is_some()),
+            ("availability", self.availability.is_some()),
+            ("interrupted", self.interrupted.is_some()),
+        ];
+        if let Some((key, _)) = said.into_iter().find(|&(_, is_said)| is_said) {
+            let message = "clients replay the log of population.recorded, each of its jobs as it was; leave this out, or \
+                           the log";
+            return Err(Complaint::new(format!("population.{key}"), message));
+        }
+        match self.clients {
+            Some(given) if given != clients => {
+                let message = format!("found {given}, but the log has {clients} clients; leave it out");
+                Err(Complaint::new("population.clients", message))
+            }
+            _ => {
+                let (data_size, data_quality) = (self.data_size.clone(), self.data_quality.clone());
+                let whole = GroupConfig { data_size, data_quality, ..GroupConfig::default() };
+                Ok(vec![("population".to_owned(), whole, clients)])
+            }
+        }
     }
 
     /// Clients per group: counts as given, shares of `clients` by largest remainder.
@@ -293,6 +338,7 @@ impl PopulationConfig {
     /// tables as [`located`](fedgenie_learning::data::located) says.
     pub fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         self.resolve_own_paths(base, data);
+        self.recorded.iter_mut().for_each(|recorded| recorded.resolve_paths(base, data));
         self.group.iter_mut().for_each(|group| group.resolve_own_paths(base, data));
     }
 
@@ -308,7 +354,7 @@ impl PopulationConfig {
     /// Path, found and expected value.
     pub fn build(&self, work: &Work<'_>, streams: &Streams) -> Result<Population, Complaint> {
         let clients = self.client_count()?;
-        let mut builder = Builder::new(clients, work, streams);
+        let mut builder = Builder::new(clients, work, streams, self.recording()?);
         for (path, group, count) in self.groups()? {
             builder.group(&path, &group, count)?;
         }

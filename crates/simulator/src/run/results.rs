@@ -38,13 +38,27 @@ impl Run<'_> {
         self.server.is_spent
     }
 
-    /// Warnings of the policies about the run so far.
+    /// Warnings of the policies about the run so far, and one on jobs that a replayed log does not have.
     pub fn warnings(&self) -> Vec<String> {
-        match &self.protocol {
+        let Accounts { dispatched, drawn, .. } = self.engine.accounts;
+        let drawn = (drawn > 0).then(|| {
+            format!(
+                "{drawn} of {dispatched} jobs are not in the log of population.recorded: each is one of its client's own \
+                 jobs, drawn at random"
+            )
+        });
+        let mut warnings = match &self.protocol {
             Protocol::Rounds(rounds) => rounds.selector.policy.warning().into_iter().collect(),
             Protocol::Buffered(buffered) => buffered.selector.policy.warning().into_iter().collect(),
             Protocol::Hierarchy(hierarchy) => hierarchy.warnings(),
-        }
+        };
+        warnings.extend(drawn);
+        warnings
+    }
+
+    /// Jobs so far that the log does not have which clients replay; `None` if they replay none.
+    pub fn drawn(&self) -> Option<u64> {
+        self.engine.world.population.recording().map(|_| self.engine.accounts.drawn)
     }
 
     /// The bound that a theorem states of the policy's regret in this world, where its meter is in use.

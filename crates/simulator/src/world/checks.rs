@@ -3,6 +3,7 @@
 use super::start::initially;
 use super::{WorldError, WorldPlan, servers};
 use crate::clusters::{ClusterModel, Clusters};
+use crate::population::Population;
 use crate::protocol::{Rule, Staleness};
 use crate::task::TaskError;
 use fedgenie_core::config::Complaint;
@@ -15,6 +16,20 @@ use fedgenie_learning::trainer::LocalTraining;
 /// The script of a task that tells losses of clusters' models.
 fn script(task: Option<&dyn Task>) -> Option<&dyn Script> {
     task?.script().filter(|script| script.tells_losses())
+}
+
+/// Checks that rounds end although clients are lost, and that a log is replayed in rounds.
+pub(super) fn check_rounds(population: &Population, rule: &Rule) -> Result<(), WorldError> {
+    if population.can_lose() && rule.cut().is_none() {
+        let message = "clients can be lost, and the round would wait for them for ever; give the protocol a timeout";
+        return Err(WorldError::scenario("protocol", message));
+    }
+    if population.recording().is_some() && !matches!(rule, Rule::Rounds(_)) {
+        let message = "a log is replayed in rounds of one server; take synchronous, over-selection or deadline, or fit a \
+                       fleet to the log (fedgenie fit)";
+        return Err(WorldError::scenario("population.recorded", message));
+    }
+    Ok(())
 }
 
 impl WorldPlan {

@@ -4,7 +4,7 @@ use super::{Training, World};
 use crate::policy::{
     Bounds, BuildContext, Capabilities, DeclaredDevice, Devices, Policies, Policy, PolicyConfig, PolicySource, Wants,
 };
-use crate::population::Population;
+use crate::population::{Population, Recording};
 use crate::protocol::{BufferedRule, HierarchicalRule, RoundRule, Rule};
 use crate::task::Task;
 use fedgenie_core::config::Complaint;
@@ -12,6 +12,7 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::law::Law;
 use fedgenie_core::record::Phase;
 use fedgenie_core::time::Span;
+use std::sync::Arc;
 
 /// Evaluations of a run that policies may rely on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -298,6 +299,10 @@ impl Devices for WorldDevices<'_> {
 
     fn usual_latency(&self) -> f64 {
         self.population.usual_latency()
+    }
+
+    fn recording(&self) -> Option<Arc<Recording>> {
+        self.population.recording().cloned()
     }
 
     fn categories(&self) -> Option<Vec<Vec<u64>>> {

@@ -112,6 +112,11 @@ fn check_speeds_are_defined(population: &Population) -> Result<(), WorldError> {
                        speed is not defined; leave [regret] out, or give downlink and uplink as rates";
         return Err(WorldError::scenario("regret", message));
     }
+    if population.recording().is_some() {
+        let message = "clients replay a log, whose jobs have no law; leave [regret] out, or fit a fleet to the log \
+                       (fedgenie fit)";
+        return Err(WorldError::scenario("regret", message));
+    }
     if population.has_interruptions() {
         let message = "clients go away in the middle of their jobs, so that a job's latency depends on when it begins \
                        and a client's mean speed is not defined; leave [regret] out, or give interrupted = \"run-on\"";

@@ -25,6 +25,10 @@ impl RunSummary {
             ("wasted_up_bytes".to_owned(), self.wasted_up_bytes as f64),
             ("dropout_share".to_owned(), self.outcomes.dropout_share()),
         ]);
+        if let Some(drawn) = self.drawn {
+            numbers.insert("exact_jobs".to_owned(), self.dispatched.saturating_sub(drawn) as f64);
+            numbers.insert("drawn_jobs".to_owned(), drawn as f64);
+        }
         if let Some(asked) = &self.asked {
             numbers.extend(asked.numbers(self.unique_clients, self.clients));
         }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Names of forms whose definitions have other names; an empty name marks the same form in other units.
-const NAMES: [(&str, &str); 9] = [
+const NAMES: [(&str, &str); 10] = [
     ("PlainParameter", "number"),
     ("RateParameter", ""),
     ("TimeParameter", ""),
@@ -20,6 +20,7 @@ const NAMES: [(&str, &str); 9] = [
     ("TableConfig", "table"),
     ("LinkParameter", "link"),
     ("TraceLinkConfig", "link-trace"),
+    ("RecordedConfig", "recorded"),
     ("LinkConfig", "edge-link"),
 ];
 

@@ -7,10 +7,10 @@ use crate::population::link::LinkTrace;
 use crate::population::phase::ClientLink;
 use crate::population::trace::Assignment;
 use crate::population::trace::join::{self, Source};
-use crate::population::{Forecast, Group, Population};
+use crate::population::{Forecast, Group, Population, Recording};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::law::{AnyLaw, Constant, Law};
+use fedgenie_core::law::{AnyLaw, Constant, Empirical, Law};
 use fedgenie_core::limits::DURATION_SECONDS;
 use fedgenie_core::record::Phase;
 use fedgenie_core::rng::Streams;
@@ -51,7 +51,7 @@ impl<'a> Rate<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub fn new(clients: usize, work: &Work<'a>, streams: &'a Streams) -> Self {
+    pub fn new(clients: usize, work: &Work<'a>, streams: &'a Streams, recording: Option<Arc<Recording>>) -> Self {
         let population = Population {
             groups: Vec::new(),
             group_of: Vec::with_capacity(clients),
@@ -62,8 +62,9 @@ impl<'a> Builder<'a> {
             availability: Availability::default(),
             links: Vec::new(),
             link_of: Vec::new(),
-            notes: Vec::new(),
+            notes: recording.as_ref().map_or_else(Vec::new, |recording| recording.notes().to_vec()),
             forecast: None,
+            recording,
         };
         Self { population, work: *work, streams }
     }
@@ -98,6 +99,7 @@ impl<'a> Builder<'a> {
             self.population.group_of.push(number);
         }
         match (&group.latency, &group.device) {
+            _ if self.population.recording.is_some() => self.recorded(path, count)?,
             (Some(latency), None) => self.latency(path, latency, first, count)?,
             (None, Some(device)) => self.device(path, device, first, count)?,
             (Some(_), Some(_)) => return Err(Complaint::new(path, "give either latency or device, not both")),
@@ -167,6 +169,21 @@ impl<'a> Builder<'a> {
                         index
                     }
                 };
+            }
+            self.population.law_of.push(indices);
+        }
+        Ok(())
+    }
+
+    /// Each phase has the law of the client's own durations, for declarations: jobs are those of the log.
+    fn recorded(&mut self, path: &str, count: usize) -> Result<(), Complaint> {
+        let at = |message: String| Complaint::new(format!("{path}.recorded"), message);
+        let recording = self.population.recording.clone().expect("the population is recorded");
+        for client in (0..count).map(ClientId::from_index) {
+            let mut indices = [0; 3];
+            for phase in Phase::ALL {
+                let law = Empirical::new(&recording.seconds(client, phase)).map_err(|error| at(error.to_string()))?;
+                indices[phase.index()] = self.intern(AnyLaw::from(law)).map_err(at)?;
             }
             self.population.law_of.push(indices);
         }

@@ -13,6 +13,8 @@ pub struct Accounts {
     pub rounds: u64,
     /// Jobs dispatched in closed rounds.
     pub dispatched: u64,
+    /// Of the jobs dispatched where clients replay a log, those that the log does not have.
+    pub drawn: u64,
     /// Jobs whose update arrived in its round.
     pub arrived: u64,
     /// Bytes sent to clients; of a transfer that was cut, the part that its share of the time moved.

@@ -217,6 +217,9 @@ impl<'w> Engine<'w> {
         self.busy.insert(job.client);
         self.scopes.job_changed(job.client);
         self.accounts.dispatched += 1;
+        let (client, number) = (job.client, job.number);
+        let is_drawn = self.world.population.recording().is_some_and(|log| !log.has(client, number));
+        self.accounts.drawn += u64::from(is_drawn);
         self.audit.under_way(self.jobs.live(), bound)?;
         self.begin_phase(id, Phase::Download);
         Ok(())
