@@ -44,12 +44,15 @@ pub struct GroupFit {
 /// The phases' laws, with the log-likelihood of those that vary and the number of their parameters.
 type Laws = ([Choice; 3], [bool; 3], f64, f64);
 
+/// How a job counts that was cut.
+type Cutting = Box<dyn Fn(&TimedJob) -> Cut>;
+
 /// Fits a group. `all` are the jobs of all clients, for phases of which the group has shown nothing.
 pub(crate) fn fit_group(clients: Vec<ClientId>, jobs: &[&TimedJob], all: &[TimedJob]) -> Option<GroupFit> {
     let lost = jobs.iter().filter(|job| job.is_lost).count();
     let late = jobs.iter().filter(|job| job.cut.is_some() && !job.is_lost).count();
     let plain = laws(jobs, all, &plainly, [&Family::VARYING; 3])?;
-    let (laws, cut, loss): (Laws, Box<dyn Fn(&TimedJob) -> Cut>, Loss) = if lost == 0 {
+    let (laws, cut, loss): (Laws, Cutting, Loss) = if lost == 0 {
         (plain, Box::new(plainly), Loss::None)
     } else {
         let (rates, value, free) = hazards(jobs);

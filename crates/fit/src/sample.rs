@@ -109,7 +109,7 @@ impl Sample {
     }
 
     /// The same durations from an origin on; cuts before it begin there.
-    pub fn from_origin(&self, origin: f64) -> Self {
+    pub fn since(&self, origin: f64) -> Self {
         let moved = |cut: &Cut| Cut { at: (cut.at - origin).max(0.0), offset: cut.offset + origin, ..*cut };
         Self::new(self.exact.iter().map(|x| x - origin).collect(), self.cuts.iter().map(moved).collect())
     }

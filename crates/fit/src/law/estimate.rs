@@ -22,7 +22,7 @@ pub(super) fn estimate(family: Family, sample: &Sample) -> Option<Vec<Parameter>
         Family::Exponential => exponential(sample, 0.0).map(|mean| vec![mean]),
         Family::ShiftedExponential => {
             let (shift, _) = sample.range();
-            let mean = exponential(&sample.from_origin(shift), shift)?;
+            let mean = exponential(&sample.since(shift), shift)?;
             // n·(smallest − shift)/mean is exponential.
             let reach = mean.value * ln(1.0 / LEFT_OUT) / at_risk(sample, shift);
             let interval = (seen >= FEWEST).then_some([(shift - reach).max(0.0), shift]);
