@@ -84,6 +84,7 @@ fn words_of(command: &str) -> &'static [&'static str] {
         "report" => &["report", "out"],
         "diff" => &["diff", "out", "other"],
         "export" => &["export", "out"],
+        "fit" => &["fit", "jobs.csv"],
         "validate" => &["validate", "--quiet"],
         "list" => &["list", "law"],
         "describe" => &["describe", "law/constant"],
@@ -137,6 +138,7 @@ fn place() -> Workplace {
     let place = Workplace::with(WORLD);
     place.write("validation/claims/none.toml", CLAIM);
     place.write("small.toml", WORLD);
+    place.write("jobs.csv", "client,round,sent_s,download_s,compute_s,upload_s,total_s,outcome\n0,1,0,,,,2,arrived\n");
     place.run_into("out", &[]);
     place.write("other.toml", changed(WORLD, "cohort = 1", "cohort = 2"));
     place.run_file("other.toml", "other", &[]);

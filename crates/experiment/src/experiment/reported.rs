@@ -83,6 +83,7 @@ mod tests {
         }))
         .unwrap();
         run.asked = Some(Asked::default());
+        run.drawn = Some(0);
         run.edge_traffic = Some(Traffic { down_bytes: 1, up_bytes: 1 });
         run.graph = Some(serde_json::json!({ "prefix_intersection": [0.5] }));
         let found: Vec<String> = run.numbers().into_keys().collect();
