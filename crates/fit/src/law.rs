@@ -1,7 +1,7 @@
 //! Laws of one duration, by maximum likelihood: their parameters with intervals, and the choice among them.
 //!
 //! # Definition
-//! Of each family the parameters maximise the likelihood of a [`Sample`], cuts included. The family with the smallest
+//! Of each family the parameters maximise the likelihood of a sample, cuts included. The family with the smallest
 //! BIC, `k·ln n − 2·ln L`, is chosen; `k` counts parameters and `n` observations of either kind. Durations that are all
 //! the same are `constant`.
 //!

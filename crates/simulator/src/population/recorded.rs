@@ -1,7 +1,7 @@
 //! A population that replays a log of jobs: `population.recorded`.
 //!
 //! # Definition
-//! The clients of a [log](super::log), numbered ascending, and always available. Job r of a client is its job in round
+//! The clients of a [log], numbered ascending, and always available. Job r of a client is its job in round
 //! r of the log: exactly its phases, to the nanosecond, and its end. A round of which the log has no job of the client
 //! draws one of the client's own jobs, each with the same probability, by one uniform of (seed, latency, client,
 //! round). A job that the log has as late was not awaited to its end: it takes a nanosecond longer than it was awaited,
