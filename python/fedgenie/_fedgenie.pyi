@@ -37,6 +37,9 @@ __all__ = [
     "chooser",
     "play",
     "verify",
+    "gather",
+    "merge",
+    "so_far",
 ]
 
 __version__: str

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, overload
 
 from fedgenie import _engines, _fedgenie, _progress, _run, _scenario
 from fedgenie._apart import Made, Order
@@ -169,27 +169,6 @@ def _check(engine: str, cores: int, retries: int) -> None:
             raise ValueError(message)
 
 
-class _More(TypedDict, total=False):
-    engine: Literal["threads", "processes", "ray", "dask"]
-    address: str | None
-    retries: int
-    cores: int
-    send_files: bool
-    set: Mapping[str, Any] | None
-    policies: Mapping[str, KindClass] | None
-    reference: str | None
-    task: KindClass | None
-    algorithm: KindClass | None
-    data: str | os.PathLike[str] | None
-    allow_paths: bool
-    resume: bool
-    overwrite: bool
-    events: bool
-    models: bool
-    progress: Literal["auto"] | bool | None | _progress.Progress
-    on_failure: Literal["raise", "keep"]
-
-
 @overload
 def sweep(
     scenario: Scenario,
@@ -197,8 +176,25 @@ def sweep(
     seeds: int | None = ...,
     *,
     out: str | os.PathLike[str],
+    engine: Literal["threads", "processes", "ray", "dask"] = ...,
+    address: str | None = ...,
+    retries: int = ...,
+    cores: int = ...,
+    send_files: bool = ...,
+    set: Mapping[str, Any] | None = ...,
+    policies: Mapping[str, KindClass] | None = ...,
+    reference: str | None = ...,
+    task: KindClass | None = ...,
+    algorithm: KindClass | None = ...,
+    data: str | os.PathLike[str] | None = ...,
+    allow_paths: bool = ...,
+    resume: bool = ...,
+    overwrite: bool = ...,
+    events: bool = ...,
+    models: bool = ...,
+    progress: Literal["auto"] | bool | None | _progress.Progress = ...,
+    on_failure: Literal["raise", "keep"] = ...,
     wait: Literal[True] = ...,
-    **more: Unpack[_More],
 ) -> Result: ...
 
 
@@ -209,8 +205,25 @@ def sweep(
     seeds: int | None = ...,
     *,
     out: str | os.PathLike[str],
+    engine: Literal["threads", "processes", "ray", "dask"] = ...,
+    address: str | None = ...,
+    retries: int = ...,
+    cores: int = ...,
+    send_files: bool = ...,
+    set: Mapping[str, Any] | None = ...,
+    policies: Mapping[str, KindClass] | None = ...,
+    reference: str | None = ...,
+    task: KindClass | None = ...,
+    algorithm: KindClass | None = ...,
+    data: str | os.PathLike[str] | None = ...,
+    allow_paths: bool = ...,
+    resume: bool = ...,
+    overwrite: bool = ...,
+    events: bool = ...,
+    models: bool = ...,
+    progress: Literal["auto"] | bool | None | _progress.Progress = ...,
+    on_failure: Literal["raise", "keep"] = ...,
     wait: Literal[False],
-    **more: Unpack[_More],
 ) -> Sweep: ...
 
 
