@@ -54,16 +54,16 @@ impl Part {
         if sections.outside_task.is_some() || !matches!(sections.task, TaskConfig::None(_)) {
             sections.check_metrics(&sections.task_settings().measures()).map_err(wrong)?;
         }
+        // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
+        let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
+        let files = reach.resolve(whole, &mut population, &mut task)?;
         // If the data say how many clients there are, the rest is checked when they are read.
         if sections.population.clients.is_some() || !sections.task_settings().about().counts_clients {
-            let clients = sections.population.client_count().map_err(wrong)?;
+            let clients = population.client_count().map_err(wrong)?;
             let (protocol, kind) = (&sections.protocol, sections.protocol.kind());
             protocol.rule(clients).map_err(|complaint| wrong(complaint.below(kind).below("protocol")))?;
         }
         let training = sections.training.clone().unwrap_or_default();
-        // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
-        let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
-        let files = reach.resolve(whole, &mut population, &mut task)?;
         let local = training.local().map_err(|complaint| wrong(complaint.below("training")))?;
         let noise = sections.privacy.as_ref().and_then(PrivacyConfig::noise);
         let plan = WorldPlan {
