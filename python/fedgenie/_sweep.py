@@ -293,9 +293,10 @@ def sweep(
         return Result(_fedgenie.so_far(setup, folder))
 
     if engine == "threads":
-        if address is not None:
-            message = "engine='threads' has no address; give engine='ray' or engine='dask'"
-            raise UsageError(message)
+        for name, is_given in (("address", address is not None), ("cores", cores != 1), ("send_files", send_files)):
+            if is_given:
+                message = f"engine='threads' is this process, with all of its cores and files: {name} is for other engines"
+                raise UsageError(message)
 
         def begin() -> Result:
             return _run.run(

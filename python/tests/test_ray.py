@@ -50,7 +50,7 @@ fedgenie.sweep("scenario.toml", {"regret.alpha": [1.0, 3.0]}, seeds, out=out, en
 
 
 class Node:
-    """A node in a session of its own."""
+    """A node whose processes can be told from all others."""
 
     def __init__(self, address: str, temporary: str) -> None:
         program = Path(sys.executable).with_name("ray")
@@ -67,7 +67,7 @@ class Node:
             )
 
     def processes(self, named: str) -> list[int]:
-        """Those of the session whose command line has this text."""
+        """Those of the node whose command line has this text."""
         found = []
         for entry in Path("/proc").iterdir():
             try:

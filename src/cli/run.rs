@@ -255,7 +255,7 @@ fn report(experiment: &Experiment, summary: &Summary, arguments: &RunArguments, 
     };
     told.push_str(&format!(
         "{}, {} protocol, task {}, {seeds} seed{}{intervals}\n\n",
-        match sections.population.client_count() {
+        match experiment.first().plan.population.client_count() {
             Ok(clients) => format!("{clients} clients"),
             Err(_) => "clients as the data say".to_owned(),
         },

@@ -250,3 +250,25 @@ fn what_a_log_cannot_be_is_refused() {
     refused(&recorded, &format!("clients = 5\n{plain}\n"), 2, "the population is none; write population.recorded");
     assert!(place.path(SCENARIO).exists());
 }
+
+/// The log lies beside the scenario, wherever the command is given; a file of the same name elsewhere is none of it.
+#[test]
+fn a_log_is_found_beside_its_scenario() {
+    const HEADER: &str = "client,round,sent_s,download_s,compute_s,upload_s,total_s,outcome\n";
+    let scenario = changed(&changed(REPLAY, "rounds = 40", "rounds = 1"), "cohort = 4", "cohort = 1");
+    let scenario = changed(
+        &changed(&scenario, "{ file = \"tables/jobs.csv\", policy = \"random\", seed = 2 }", "\"log.csv\""),
+        "[policy.random]",
+        "",
+    );
+    let place = Workplace::new();
+    place.write("deep/world.toml", scenario);
+    place.write("deep/log.csv", format!("{HEADER}0,1,0,,,,2,arrived\n1,2,0,,,,2,arrived\n"));
+    for elsewhere in [None, Some("no log"), Some("0,1,0,,,,2,arrived\n1,1,0,,,,2,arrived\n2,1,0,,,,2,arrived\n")] {
+        if let Some(rows) = elsewhere {
+            place.write("log.csv", format!("{HEADER}{rows}"));
+        }
+        let answer = place.fedgenie(&["run", "deep/world.toml", "--quiet"]);
+        assert!(answer.code == 0 && answer.stdout.contains("\n2 clients, deadline protocol"), "{answer:?}");
+    }
+}

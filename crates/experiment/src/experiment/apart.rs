@@ -158,6 +158,10 @@ impl Gathering {
     /// # Errors
     /// As [`Experiment::run_with`] before its first run.
     pub fn open(experiment: Experiment, options: &RunOptions<'_>, allow_paths: bool) -> Result<Self, Error> {
+        if options.accepts_checked {
+            let message = "runs of another build are kept by `fedgenie run --accept-checked` alone";
+            return Err(Error::Usage(message.to_owned()));
+        }
         let Begun { folder, runs, kept } = experiment.begin(options, &DataCache::default())?;
         let Some(folder) = folder else {
             return Err(Error::Usage("runs from elsewhere need a folder".to_owned()));

@@ -73,11 +73,15 @@ impl ResultFolder {
         files: impl Iterator<Item = io::Result<(&'static str, u64, R)>>,
     ) -> io::Result<()> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        let journal = match &mut *journal {
-            Some(journal) => journal,
+        let open = match &mut *journal {
+            Some(open) => open,
             none => none.insert(Journal::create(&self.path)?),
         };
-        journal.add(run, files)?;
+        if let Err(error) = open.add(run, files) {
+            // What follows half a file could not be read: another run begins another pack.
+            *journal = None;
+            return Err(error);
+        }
         self.discard(run)
     }
 
