@@ -1,12 +1,13 @@
 //! `fedgenie fit`
 
-use super::new::write_new;
+use super::new::{refuse_existing, write_new};
 use super::{print, say};
 use clap::Args;
 use fedgenie::error::Error;
 use fedgenie::fit::{fit, fleet, told};
 use fedgenie::population::log::{self, RunOfLog};
 use fedgenie::text::{self, message};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
@@ -32,6 +33,10 @@ pub fn run(arguments: &FitArguments) -> Result<u8, Error> {
     let FitArguments { log: path, out, policy, seed, point } = arguments;
     let run = RunOfLog { policy: policy.clone(), seed: *seed, point: *point };
     let usage = |message: String| Error::Usage(message);
+    let out = out.as_deref().unwrap_or(Path::new("fleet.toml"));
+    refuse_existing(out)?;
+    // The reader's own message is about scenarios, which look for files in several folders.
+    File::open(path).map_err(|source| Error::Read { path: path.clone(), source })?;
     let log = log::read(path, &run).map_err(|error| {
         let hint = match error {
             log::LogError::SeveralRuns { .. } => ": give --policy, --seed or --point",
@@ -46,7 +51,6 @@ pub fn run(arguments: &FitArguments) -> Result<u8, Error> {
     for note in &found.notes {
         say(&format!("fedgenie: warning: {}", message(note)));
     }
-    let out = out.as_deref().unwrap_or(Path::new("fleet.toml"));
     let name = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
     write_new(out, &fleet::scenario(&found, &message(&name), env!("CARGO_PKG_VERSION")))?;
     print(&told::told(&found))?;

@@ -19,6 +19,18 @@ pub fn new(file: &Path, learning: bool) -> Result<u8, Error> {
     Ok(0)
 }
 
+fn exists(file: &Path) -> Error {
+    Error::Usage(format!("{} exists already; give another name, or delete it first", file.display()))
+}
+
+/// Refuses a file that is there already, before the work for it begins.
+///
+/// # Errors
+/// If it is there.
+pub fn refuse_existing(file: &Path) -> Result<(), Error> {
+    if file.symlink_metadata().is_ok() { Err(exists(file)) } else { Ok(()) }
+}
+
 /// Writes a file that is not there yet.
 ///
 /// # Errors
@@ -27,10 +39,7 @@ pub fn write_new(file: &Path, contents: &str) -> Result<(), Error> {
     let failed = |source| Error::Write { path: file.to_owned(), source };
     let opened = OpenOptions::new().write(true).create_new(true).open(file);
     let mut written = opened.map_err(|source| match source.kind() {
-        ErrorKind::AlreadyExists => {
-            let message = format!("{} exists already; give another name, or delete it first", file.display());
-            Error::Usage(message)
-        }
+        ErrorKind::AlreadyExists => exists(file),
         _ => failed(source),
     })?;
     written.write_all(contents.as_bytes()).map_err(failed)

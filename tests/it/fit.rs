@@ -88,7 +88,7 @@ fn what_is_no_log_is_refused() {
         assert!(answer.code == 2 && answer.stdout.is_empty() && answer.stderr.contains(part), "{words:?}: {answer:?}");
         assert!(!place.path("fleet.toml").exists());
     };
-    refused(&["none.csv"], "there is no such file");
+    refused(&["none.csv"], "cannot read none.csv: ");
     refused(&["tables/jobs.csv"], "found jobs of several runs");
     refused(&["tables/jobs.csv"], "give --policy, --seed or --point");
     refused(&["tables/jobs.csv", "--seed", "3"], "found no job of the chosen run");
