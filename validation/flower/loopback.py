@@ -88,6 +88,8 @@ class Loopback:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._environment = {
             **os.environ,
+            # Flower starts its own commands by their names.
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
             "FLWR_HOME": str(folder / "home"),
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -102,7 +104,7 @@ class Loopback:
             self._begin(
                 "superlink", "flower-superlink", "--port", str(self.port), "--disable-runtime-dependency-installation"
             )
-            self._wait(self.port, "the SuperLink")
+            self._wait(self.port, "superlink", self._processes[0])
             for client in range(self.clients):
                 self._node(client)
         except BaseException:
@@ -126,7 +128,7 @@ class Loopback:
         self._begin(f"node-{client}", "flower-supernode", *words)
 
     def _command(self, name: str) -> str:
-        found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+        found = shutil.which(name, path=self._environment["PATH"])
         if found is None:
             message = f"there is no command {name} beside {sys.executable}"
             raise FileNotFoundError(message)
@@ -144,14 +146,15 @@ class Loopback:
                 )
             )
 
-    def _wait(self, port: int, what: str) -> None:
+    def _wait(self, port: int, log: str, process: subprocess.Popen[bytes]) -> None:
         until = time.monotonic() + START_S
-        while time.monotonic() < until:
+        while time.monotonic() < until and process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
                 return
             time.sleep(0.1)
-        message = f"{what} did not answer within {START_S:g} s; its log is in {self.folder}"
-        raise TimeoutError(message)
+        ended = "ended" if process.poll() is not None else f"did not answer within {START_S:g} s"
+        message = f"the {log} {ended}:\n{(self.folder / f'{log}.log').read_text(errors='replace')[-2000:]}"
+        raise RuntimeError(message)
 
     def run(self, app: Path, timeout_s: float, **config: Any) -> str:
         """Runs an app, and returns what its server printed."""
