@@ -49,9 +49,9 @@ impl Complete {
         let options = RunFileOptions::default();
         let outputs = Outputs { folder: &opened, files: &options, models: false, memory: None };
         let results = execute(&experiment, &experiment.runs(), Some(outputs), &threads, &DataCache::default(), &Silent);
-        let runs: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+        let mut runs: Vec<_> = results.into_iter().map(Result::unwrap).collect();
         opened
-            .finish(&experiment, &runs, |summary, into| write_with_records(into, &folder, &experiment, summary))
+            .finish(&experiment, &mut runs, |summary, into| write_with_records(into, &folder, &experiment, summary))
             .unwrap();
         let before = files::folder().join("results-before");
         copy(&folder, &before);

@@ -335,7 +335,7 @@ fn every_protocol_on_any_number_of_threads() {
         let experiment = experiment(&format!("{BASE}{protocol}{policies}"));
         let run = |threads| experiment.run(&Threads::new(threads).unwrap()).unwrap();
         let (one, three) = (run(1), run(3));
-        for (one, three) in one.runs.iter().zip(&three.runs) {
+        for (one, three) in one.runs.iter().zip(three.runs.iter()) {
             assert_eq!((one, &one.digest), (three, &three.digest), "{protocol}, {}", one.arm);
             // Those of ranking, and the loss; on test and validation data.
             assert_eq!(one.final_metrics.len(), 2 * (1 + 2 * 5 + 1));

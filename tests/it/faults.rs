@@ -137,7 +137,7 @@ fn a_panic_fails_its_run_and_the_others_are_kept_and_summed_up() {
                 }
             }
         }
-        let summary = folder.finish(&experiment, &complete, |_, _| Ok(())).unwrap().unwrap();
+        let summary = folder.finish(&experiment, &mut complete, |_, _| Ok(())).unwrap().unwrap();
         assert_eq!(summary.runs.len(), 6);
         let name = path.file_name().unwrap().to_str().unwrap();
         let manifest = work.json(&format!("{name}/manifest.json"));

@@ -87,7 +87,7 @@ fn every_protocol_with_every_policy_on_any_number_of_threads() {
         let run = |threads| experiment.run(&Threads::new(threads).unwrap()).unwrap();
         let (one, two) = (run(1), run(2));
         assert_eq!(one.runs.len(), policies.matches("[policy.").count());
-        for (one, two) in one.runs.iter().zip(&two.runs) {
+        for (one, two) in one.runs.iter().zip(two.runs.iter()) {
             assert_eq!((one, &one.digest), (two, &two.digest), "{protocol}, {}", one.arm);
             assert_eq!(one.rounds, 6, "{protocol}, {}", one.arm);
             let auc = one.final_metrics["test_auc"];

@@ -70,6 +70,7 @@ pub use incomplete::{Incomplete, counted, in_words, without_results};
 pub use measured::{ACTIVE_CLUSTERS, Named, REASSIGNMENTS, is_loss};
 pub use options::{Draw, RunOptions};
 pub use program::{Code, Outside};
+pub use run_file::clients_of;
 pub use shown::{INTERVAL_SEEDS, ROUNDING, number, show, show_rounded};
 pub use summary::{ArmSummary, Comparison, PREFIX_INTERSECTION, PointComparison, RunSummary, Summary, Traffic};
 pub use table::{is_told_who_was_asked, overridden, show_until, table};

@@ -302,7 +302,7 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
     for (results, prefix) in results.iter().zip(prefixes) {
         let of = |what: &str| if prefix.is_empty() { what.to_owned() } else { format!("{prefix}: {what}") };
         all.extend(results.warnings.iter().map(|warning| of(warning)));
-        for run in &results.summary.runs {
+        for run in results.summary.runs.iter() {
             all.extend(run.heavy_tails.iter().map(|tail| of(tail)));
         }
         all.extend(of_runs(&results.summary).iter().map(|warning| of(warning)));
@@ -314,7 +314,7 @@ fn warnings(results: &[Results], prefixes: &[String]) -> Vec<String> {
             )));
         }
         let mut missed: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-        for run in &results.summary.runs {
+        for run in results.summary.runs.iter() {
             let targets = run.reached.iter().map(|reached| (reached.name(), reached.round.is_none()));
             let converged = run.converged.iter().map(|found| (CONVERGENCE.to_owned(), found.is_none()));
             for (name, is_missed) in targets.chain(converged) {

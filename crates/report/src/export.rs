@@ -200,7 +200,8 @@ impl<'a> Export<'a> {
         };
         let [run_names, round_names, ..] = fixed();
         let (mut of_runs, mut of_rounds) = (taken(run_names), taken(round_names));
-        let keys: BTreeSet<String> = runs().flat_map(|run| run.numbers().into_keys()).collect();
+        let mut keys = BTreeSet::new();
+        runs().for_each(|run| run.add_names(&mut keys));
         let numbers = quantities::columns(keys, &metrics, &mut of_runs);
         let measured = measured(results, &metrics, &mut of_rounds);
         let of_measured = measured.metrics.iter().map(|(_, column)| column);

@@ -30,7 +30,6 @@ pub(super) struct Arm<'a> {
     pub references: Vec<usize>,
     /// Its runs, point by point, by seed.
     pub runs: Vec<BTreeMap<u64, &'a RunSummary>>,
-    numbers: Vec<BTreeMap<u64, BTreeMap<String, f64>>>,
 }
 
 impl<'a> Arm<'a> {
@@ -40,10 +39,8 @@ impl<'a> Arm<'a> {
             runs.map(|run| (run.seed, run)).collect()
         };
         let runs: Vec<_> = (0..results.summary.points.len()).map(of_point).collect();
-        let numbers =
-            |runs: &BTreeMap<u64, &RunSummary>| runs.iter().map(|(&seed, run)| (seed, run.numbers())).collect();
         let policy = arm.to_owned();
-        Self { label, folder, policy, references: Vec::new(), numbers: runs.iter().map(numbers).collect(), runs }
+        Self { label, folder, policy, references: Vec::new(), runs }
     }
 
     /// All runs of all points.
@@ -161,7 +158,6 @@ impl<'a> Study<'a> {
             policy: arm.policy.clone(),
             references: arm.references.clone(),
             runs: vec![arm.runs[point].clone()],
-            numbers: vec![arm.numbers[point].clone()],
         };
         Self {
             results: self.results,
@@ -181,7 +177,6 @@ impl<'a> Study<'a> {
             policy: self.arms[arm].policy.clone(),
             references: Vec::new(),
             runs: vec![self.arms[arm].runs[point].clone()],
-            numbers: vec![self.arms[arm].numbers[point].clone()],
         };
         Self {
             results: self.results,
@@ -202,7 +197,6 @@ impl<'a> Study<'a> {
             policy: from.policy.clone(),
             references: Vec::new(),
             runs: vec![from.runs[point].clone()],
-            numbers: vec![from.numbers[point].clone()],
         };
         let chosen = points.iter().filter(|&&point| !from.runs[point].is_empty());
         Self {

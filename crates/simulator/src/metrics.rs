@@ -46,7 +46,7 @@ pub struct RunMetrics {
     pub selections: Selections,
     /// Each client's part, of a fleet of at most [`MOST_TOLD`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clients: Option<Clients>,
+    pub clients: Option<Box<Clients>>,
     /// The numbers behind decisions, if policies explain them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanations: Option<Explanations>,
@@ -97,11 +97,11 @@ impl<'a> Metered<'a> {
     }
 
     /// The totals; `clients` has selections and costs of each, if they are told.
-    pub fn finish(self, clients: Option<Clients>) -> (RunMetrics, Outcomes) {
+    pub fn finish(self, clients: Option<Box<Clients>>) -> (RunMetrics, Outcomes) {
         let metrics = RunMetrics {
             durations: self.durations.finish(),
             selections: self.selections.finish(),
-            clients: clients.map(|clients| self.clients.finish(clients)),
+            clients: clients.map(|clients| self.clients.finish(*clients).into()),
             explanations: self.explanations.map(ExplanationFold::finish),
         };
         (metrics, self.outcomes)

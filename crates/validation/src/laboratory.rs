@@ -249,7 +249,8 @@ impl<'a> Laboratory<'a> {
         drop(kept);
         let runs: Vec<RunSummary> =
             found.into_iter().filter_map(|(_, summary)| summary.or_else(|| made.next())).collect();
-        opened.finish(experiment, &runs, |_, _| Ok(()))?;
+        // Other processes may be at work in the folder: there is no summary of all of it then.
+        opened.finish(experiment, &mut runs.clone(), |_, _| Ok(()))?;
         Ok((runs, reused))
     }
 

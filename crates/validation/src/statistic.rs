@@ -143,7 +143,7 @@ fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error
         return usage(format!("{at} s is after the end of a run of {} at {} s", run.arm, run.virtual_time_s));
     }
     let found = match at_s {
-        None => run.numbers().get(value).copied().or_else(|| control(run, value)),
+        None => run.number(value).or_else(|| control(run, value)),
         Some(at) => match value.split_once('.') {
             Some(("regret", meter)) => value_at(run, at, |point| {
                 point.regret.entries().into_iter().find(|(name, _)| *name == meter).and_then(|(_, value)| value)
@@ -154,13 +154,15 @@ fn number(run: &RunSummary, value: &str, at_s: Option<f64>) -> Result<f64, Error
             _ => return usage(format!("{value:?} is not known at a virtual time; regret.METER and final.METRIC are")),
         },
     };
-    let numbers = run.numbers();
     match (found, at_s) {
         (Some(found), _) => Ok(found),
-        (None, Some(at)) if numbers.contains_key(value) => {
+        (None, Some(at)) if run.number(value).is_some() => {
             usage(format!("{value:?} of {} is not known at {at} s, before the first round that has it", run.arm))
         }
-        _ => usage(format!("there is no {value:?}; there are {}", numbers.into_keys().collect::<Vec<_>>().join(", "))),
+        _ => usage(format!(
+            "there is no {value:?}; there are {}",
+            run.numbers().into_keys().collect::<Vec<_>>().join(", ")
+        )),
     }
 }
 

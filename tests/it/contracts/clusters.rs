@@ -123,7 +123,7 @@ fn one_model_under_every_protocol() {
         let mut experiment = experiment(protocol, "[evaluate]\nclients = true\n");
         experiment.set_task(Settings::default()).unwrap();
         let summary = run(&experiment);
-        for run in &summary.runs {
+        for run in summary.runs.iter() {
             // The best single number is 2, which leaves a loss of 2/3; one begins with 0.5.
             let loss = run.final_metrics["test_loss"];
             assert!((2.0 / 3.0..1.2).contains(&loss), "{name}: {loss}");
@@ -141,7 +141,7 @@ fn a_block_for_each_cluster_of_edge_servers() {
         let mut experiment = experiment(protocol, &format!("{more}[evaluate]\nservers = true\n"));
         experiment.set_task(Settings::default()).unwrap();
         let runs = run(&experiment).runs;
-        runs.into_iter().map(|run| run.final_metrics["server_loss_mean"]).fold(0.0, f64::max)
+        runs.iter().map(|run| run.final_metrics["server_loss_mean"]).fold(0.0, f64::max)
     };
     let one = loss("");
     let fixed = loss("[clusters]\n");
@@ -161,7 +161,7 @@ fn each_test_example_is_measured_under_its_servers_model() {
     let measured = |has_tests: bool| {
         let mut experiment = experiment(protocol, "[clusters]\ninitial = [1, 0, 0]\n");
         experiment.set_task(Settings { has_tests }).unwrap();
-        let run = run(&experiment).runs.swap_remove(0);
+        let run = run(&experiment).runs[0].clone();
         let of = |name: &str| run.final_metrics[&format!("server_loss_{name}")];
         // Three values from their smallest, largest and mean; servers 1 and 2 share a model between 2 and 3.
         let (min, max) = (of("min"), of("max"));

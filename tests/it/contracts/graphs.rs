@@ -181,7 +181,7 @@ fn a_policy_chooses_how_many_under_every_protocol() {
             })
             .unwrap();
         let summary = run(&experiment);
-        for run in &summary.runs {
+        for run in summary.runs.iter() {
             assert!(run.final_metrics["test_rmse"] < 0.2, "{name}, {}: {:?}", run.arm, run.final_metrics);
         }
         let jobs = |arm: &str| summary.runs.iter().filter(|run| run.arm == arm).map(|run| run.dispatched).sum::<u64>();

@@ -245,7 +245,7 @@ fn rows_travel_and_private_rows_stay_under_every_protocol() {
             })
             .unwrap();
         let summary = run(&experiment);
-        for run in &summary.runs {
+        for run in summary.runs.iter() {
             assert!(run.final_metrics["test_loss"] < 0.45, "{name}, {}: {:?}", run.arm, run.final_metrics);
             let staleness = run.final_metrics["item_staleness"];
             assert!((0.0..12.0).contains(&staleness), "{name}: {staleness}");

@@ -92,9 +92,9 @@ fn carry_out(place: &Workplace, experiment: &Experiment, threads: &Threads) -> V
     let files = RunFileOptions::default();
     let outputs = Outputs { folder: &folder, files: &files, models: false, memory: None };
     let results = execute(experiment, &experiment.runs(), Some(outputs), threads, &DataCache::default(), &Silent);
-    let complete: Vec<_> = results.iter().filter_map(|result| result.as_ref().ok().cloned()).collect();
+    let mut complete: Vec<_> = results.iter().filter_map(|result| result.as_ref().ok().cloned()).collect();
     if !threads.is_cancelled() {
-        folder.finish(experiment, &complete, |_, _| Ok(())).unwrap();
+        folder.finish(experiment, &mut complete, |_, _| Ok(())).unwrap();
     }
     results.into_iter().map(|result| result.map(drop)).collect()
 }

@@ -295,7 +295,7 @@ impl Gathering {
             Some(draw) => draw(into, &path, &experiment, summary),
             None => Ok(()),
         };
-        let summary = folder.finish(&experiment, &[], draw)?;
+        let summary = folder.finish(&experiment, &mut Vec::new(), draw)?;
         Ok((experiment, summary))
     }
 }

@@ -41,7 +41,7 @@ impl Asked {
     }
 
     /// The numbers that policies are compared by. `unique` of the `clients` were selected at least once.
-    pub(super) fn numbers(&self, unique: usize, clients: usize) -> [(String, f64); 4] {
+    pub(super) fn numbers(&self, unique: usize, clients: usize) -> [(&'static str, f64); 4] {
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
         [
             ("asked_mean", self.asked),
@@ -49,7 +49,6 @@ impl Asked {
             ("possible_share", share(self.possible, self.cohort)),
             ("unique_share", share(unique as f64, clients as f64)),
         ]
-        .map(|(name, value)| (name.to_owned(), value))
     }
 
     /// Whether means of `possible_share` and `unique_share` are so small that tables show these columns.

@@ -224,7 +224,7 @@ impl Experiment {
     fn conclude(
         &self,
         folder: Option<ResultFolder>,
-        complete: Vec<RunSummary>,
+        mut complete: Vec<RunSummary>,
         failed: &BTreeMap<String, String>,
         options: &RunOptions<'_>,
     ) -> Result<(Summary, Conclusion), Error> {
@@ -235,7 +235,7 @@ impl Experiment {
             Some(draw) => draw(into, &path, self, summary),
             None => Ok(()),
         };
-        Ok(match folder.finish(self, &complete, draw) {
+        Ok(match folder.finish(self, &mut complete, draw) {
             Ok(Some(summary)) => (summary, Conclusion::Written),
             Ok(None) => {
                 let mut summary = self.summarise(complete, failed);

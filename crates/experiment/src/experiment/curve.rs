@@ -113,6 +113,8 @@ impl Curve {
         let mut points: Vec<CurvePoint> = kept.chain(self.marks).chain(self.last).collect();
         points.sort_by_key(|point| point.round);
         points.dedup_by_key(|point| point.round);
+        // Of many runs, room for more is most of their memory.
+        points.shrink_to_fit();
         points
     }
 }

@@ -39,7 +39,8 @@ impl FollowUps {
 
 /// The names of all quantities: numbers of the runs, and spending until targets.
 fn names(runs: &BySeed<'_>, follow_ups: &FollowUps) -> Vec<String> {
-    let names: BTreeSet<String> = runs.values().flat_map(|run| run.numbers().into_keys()).collect();
+    let mut names = BTreeSet::new();
+    runs.values().for_each(|run| run.add_names(&mut names));
     names.into_iter().filter(|name| !until::is_until(name)).chain(follow_ups.of.keys().cloned()).collect()
 }
 
@@ -74,7 +75,10 @@ fn medians(
     follow_ups: &FollowUps,
     of: impl Fn(&str) -> Option<MedianOf>,
 ) -> BTreeMap<String, MedianOf> {
-    let times = names(runs, follow_ups).into_iter().filter(|name| follow_ups.are_heavy && heavy::is_time(name));
+    if !follow_ups.are_heavy {
+        return BTreeMap::new();
+    }
+    let times = names(runs, follow_ups).into_iter().filter(|name| heavy::is_time(name));
     times.filter_map(|name| Some((of(&name)?, name))).map(|(found, name)| (name, found)).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::clock::GRACE;
 use super::recorded::Memory;
+use super::summary::Common;
 use super::{Experiment, ResultFolder, RunId, RunSummary};
 use crate::error::Error;
 use fedgenie_core::halt::Halt;
@@ -167,6 +168,7 @@ pub fn execute(
         slot.get_mut().unwrap_or_else(PoisonError::into_inner).runs_left += 1;
     }
     let results: Vec<Mutex<Option<Result<RunSummary, Error>>>> = runs.iter().map(|_| Mutex::new(None)).collect();
+    let common = Mutex::new(Common::default());
     let (next, done, is_full) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let workers = threads.count.min(runs.len());
     threads.active.store(workers, Ordering::Relaxed);
@@ -195,9 +197,11 @@ pub fn execute(
                 slot.world = None;
             }
             drop(slot);
-            if let Ok(summary) = &result {
+            let result = result.map(|mut summary| {
                 progress.rounds_played(u64::from(summary.rounds));
-            }
+                lock(&common).share(&mut summary);
+                summary
+            });
             let is_cancelled = matches!(result, Err(Error::Cancelled));
             *lock(&results[index]) = Some(result);
             if !is_cancelled {

@@ -107,7 +107,7 @@ fn written(
         Some(draw) => draw(into, &path, experiment, summary),
         None => Ok(()),
     };
-    Ok(folder.finish(experiment, &known, draw)?.expect("no other process is at work in a new folder"))
+    Ok(folder.finish(experiment, &mut known, draw)?.expect("no other process is at work in a new folder"))
 }
 
 /// Refuses a folder that is not of the experiment of the first.

@@ -213,7 +213,7 @@ impl Experiment {
         (summary.with, summary.sees_truth) = (arm.overridden(), Some(sees_truth));
         (summary.metrics, summary.outcomes) = metered.finish(summary.metrics.clients.take());
         summary.bound = bounded.found();
-        summary.effective = effective;
+        summary.effective = effective.into();
         summary.add_control(INITIAL, by_name(initial.into_iter().filter(|(_, value)| !value.is_nan())));
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();

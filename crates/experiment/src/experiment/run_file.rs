@@ -10,9 +10,11 @@ use super::summary::RunWithCurve;
 use super::{CurvePoint, RunSummary, build};
 use crate::error::Error;
 use fedgenie_core::metric::Names;
+use fedgenie_simulator::metrics::Clients;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 /// A file as it was when its run was complete.
@@ -71,10 +73,50 @@ fn text_of(document: &impl Serialize) -> serde_json::Result<String> {
     Ok(format!("{start}{}", end(&hash(text.as_bytes()))))
 }
 
+/// What a `run.json` holds beside the results of the run.
+#[derive(Debug, Deserialize)]
+struct Beside {
+    #[serde(default)]
+    build: Value,
+    #[serde(default)]
+    accepted: Value,
+    #[serde(default)]
+    files: Value,
+    #[serde(default)]
+    blake3: Value,
+}
+
+/// The course in a `run.json`.
+#[derive(Debug, Deserialize)]
+struct Course {
+    curve: Vec<CurvePoint<Map<String, Value>>>,
+}
+
+/// The clients of a run, as its `run.json` has them; `None` if it has none.
+///
+/// # Errors
+/// If the file cannot be read, or holds something else.
+pub fn clients_of(files: &Shelf, run: &str) -> io::Result<Option<Clients>> {
+    #[derive(Deserialize)]
+    struct Document {
+        #[serde(default)]
+        metrics: Metrics,
+    }
+    #[derive(Default, Deserialize)]
+    struct Metrics {
+        clients: Option<Clients>,
+    }
+    let text = files.read_to_string(&Shelf::name(run, RUN_FILE))?;
+    Ok(serde_json::from_str::<Document>(&text)?.metrics.clients)
+}
+
 /// The contents of a `run.json`.
 #[derive(Debug)]
 pub(super) struct RunFile {
-    document: Value,
+    /// Its text. It is read for what is asked of it: a document with all of it takes ten times the room, a hundred
+    /// thousand times.
+    text: String,
+    beside: Beside,
     /// Whether it is unchanged, by its own digest.
     pub(super) is_whole: bool,
 }
@@ -82,23 +124,28 @@ pub(super) struct RunFile {
 impl RunFile {
     /// The file of a run, if it is a plain file with JSON.
     pub(super) fn read(files: &Shelf, run: &str) -> Option<Self> {
-        Self::of(&files.read_to_string(&Shelf::name(run, RUN_FILE)).ok()?)
+        Self::of(files.read_to_string(&Shelf::name(run, RUN_FILE)).ok()?)
     }
 
     /// The contents of its text, if it is JSON.
-    pub(super) fn of(text: &str) -> Option<Self> {
-        let document: Value = serde_json::from_str(text).ok()?;
-        let is_whole = document.get("blake3").and_then(Value::as_str).is_some_and(|digest| {
+    pub(super) fn of(text: String) -> Option<Self> {
+        let beside: Beside = serde_json::from_str(&text).ok()?;
+        let is_whole = beside.blake3.as_str().is_some_and(|digest| {
             let start = text.strip_suffix(&end(digest));
             start.is_some_and(|start| hash(format!("{start}{}", end("")).as_bytes()) == digest)
         });
-        Some(Self { document, is_whole })
+        Some(Self { text, beside, is_whole })
+    }
+
+    /// All of it.
+    fn document(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
     }
 
     /// Summary and course; `None` if they are not plausible.
     pub(super) fn summary(&self) -> Option<RunSummary> {
-        let points: Vec<CurvePoint<Map<String, Value>>> = Deserialize::deserialize(&self.document["curve"]).ok()?;
-        let summary = RunSummary::deserialize(&self.document).ok()?;
+        let Course { curve: points } = serde_json::from_str(&self.text).ok()?;
+        let summary: RunSummary = serde_json::from_str(&self.text).ok()?;
         let names = Names::of(&summary.measured);
         let point = |point: CurvePoint<Map<String, Value>>| {
             // JSON has no NaN: the loss of a model that diverged is null.
@@ -106,18 +153,23 @@ impl RunFile {
             point.map_metrics(|metrics| exactly(metrics.into_iter().map(metric)))
         };
         let curve = exactly(points.into_iter().map(point));
-        let summary = RunSummary { curve, ..summary };
-        possible::is_possible(&summary).then_some(summary)
+        let mut summary = RunSummary { curve, ..summary };
+        let is_possible = possible::is_possible(&summary);
+        // Of a hundred thousand runs there is no room for a thousand clients each, nor for room for more.
+        summary.metrics.clients = None;
+        summary.metrics.durations.bins.shrink_to_fit();
+        summary.metrics.selections.windows.iter_mut().for_each(Vec::shrink_to_fit);
+        is_possible.then_some(summary)
     }
 
     /// The build that made the run; empty if it is not known.
     pub(super) fn build(&self) -> &str {
-        self.document["build"].as_str().unwrap_or_default()
+        self.beside.build.as_str().unwrap_or_default()
     }
 
     /// Whether this build has made the run, or has replayed its first rounds.
     pub(super) fn is_of_this_build(&self) -> bool {
-        let accepted: Option<Accepted> = Deserialize::deserialize(&self.document["accepted"]).ok();
+        let accepted: Option<Accepted> = Deserialize::deserialize(&self.beside.accepted).ok();
         self.build() == build() || accepted.is_some_and(|accepted| accepted.build == build())
     }
 
@@ -125,24 +177,25 @@ impl RunFile {
     ///
     /// # Errors
     /// If it cannot be written as JSON.
-    pub(super) fn accepted(mut self, rounds: u32) -> serde_json::Result<String> {
+    pub(super) fn accepted(self, rounds: u32) -> serde_json::Result<String> {
         let accepted = Accepted { build: build().to_owned(), rounds };
-        if let Some(object) = self.document.as_object_mut() {
+        let mut document = self.document();
+        if let Some(object) = document.as_object_mut() {
             object.shift_remove("blake3");
             object.insert("accepted".to_owned(), serde_json::json!(accepted));
             object.insert("blake3".to_owned(), "".into());
         }
-        text_of(&self.document)
+        text_of(&document)
     }
 
     /// The digests of the other files.
     pub(super) fn files(&self) -> Result<BTreeMap<String, FileDigest>, serde_json::Error> {
-        Deserialize::deserialize(&self.document["files"])
+        Deserialize::deserialize(&self.beside.files)
     }
 
     /// The results of the run, without fields about files.
     pub(super) fn into_results(self) -> Value {
-        let mut document = self.document;
+        let mut document = self.document();
         if let Some(object) = document.as_object_mut() {
             // In order: removing a key must leave no gap that another key fills.
             for key in ["build", "accepted", "files", "blake3"] {

@@ -34,7 +34,7 @@ pub struct Sample {
 impl Sample {
     /// The sample of some runs.
     pub fn of(key: &str, runs: &BySeed<'_>) -> Self {
-        let number = |run: &RunSummary| run.numbers().get(key).copied().map(Arrival::at);
+        let number = |run: &RunSummary| run.number(key).map(Arrival::at);
         let value = |run: &RunSummary| if until::is_until(key) { run.arrival(key) } else { number(run) };
         let values = runs.iter().filter_map(|(&seed, run)| Some((seed, value(run)?))).collect();
         let is_at_limit = |run: &RunSummary| run.followed(key).is_some_and(|(_, is_at_limit)| is_at_limit);

@@ -22,6 +22,7 @@ pub use notice::{Notice, of_runs};
 use super::artefacts::{self, MANIFEST_FILE, Manifest, RUN_FILE, SCENARIO_FILE, SUMMARY_FILE, TOOL};
 use super::kept::Found;
 use super::shelf::Shelf;
+use super::summary::Common;
 use super::{Experiment, RunId, RunSummary, below, check_runs, run_name};
 use crate::error::Error;
 use crate::scenario::is_name;
@@ -212,6 +213,7 @@ impl<'a> Reader<'a> {
         changed.extend(listed.altered(SUMMARY_FILE)?);
         changed.extend(agree::disagreement(&scenario, &table, &manifest));
         let mut expected = expected(folder, &manifest)?.into_iter();
+        let mut common = Common::default();
         let (mut states, mut runs) = (Vec::with_capacity(expected.len()), Vec::with_capacity(expected.len()));
         // Some at a time: of many runs there is not room for two lists.
         while expected.len() > 0 {
@@ -219,7 +221,10 @@ impl<'a> Reader<'a> {
             let looked = some.into_par_iter().map(|state| listed.look(state)).collect::<Result<Vec<_>, _>>()?;
             for (state, run) in looked {
                 states.push(state);
-                runs.extend(run);
+                runs.extend(run.map(|mut run| {
+                    common.share(&mut run);
+                    run
+                }));
             }
         }
         Ok(Stored {

@@ -1,9 +1,11 @@
 //! The results of an experiment: one row per run, one per policy and point.
 
+mod common;
 mod numbers;
 mod points;
 mod read;
 
+pub(super) use common::Common;
 pub use numbers::PREFIX_INTERSECTION;
 pub use points::PointComparison;
 pub(super) use read::read_metrics;
@@ -163,8 +165,8 @@ pub struct RunSummary {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "asked")]
     pub converged: Option<Option<Converged>>,
     /// Settings that the scenario leaves open, or that did not hold for the whole run: path, and the effective value.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub effective: BTreeMap<String, serde_json::Value>,
+    #[serde(default, skip_serializing_if = "common::is_empty")]
+    pub effective: Arc<BTreeMap<String, serde_json::Value>>,
     /// Clients whose latencies have an infinite mean or variance, in sentences, where nothing limits the waiting of
     /// rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -248,14 +250,14 @@ impl RunSummary {
             controls: BTreeMap::new(),
             reached: Vec::new(),
             converged: None,
-            effective: BTreeMap::new(),
+            effective: Arc::default(),
             heavy_tails: Vec::new(),
             warnings: Vec::new(),
             curve: curve.into_points(),
             measured: Vec::new(),
             recorded: None,
             bound: None,
-            metrics: RunMetrics { clients: run.clients(), ..RunMetrics::default() },
+            metrics: RunMetrics { clients: run.clients().map(Box::new), ..RunMetrics::default() },
         };
         let clusters: Vec<_> = cluster_numbers(&run).collect();
         let at = (run.round(), run.now());
@@ -360,8 +362,8 @@ pub struct Summary {
     pub aim: Option<String>,
     /// Which policy or setting is best, in the order in which it is told.
     pub answers: Vec<Answer>,
-    /// All runs.
-    pub runs: Vec<RunSummary>,
+    /// All runs: of a hundred thousand there is no room for two lists.
+    pub runs: Arc<Vec<RunSummary>>,
     /// Runs without results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub incomplete: Vec<Incomplete>,
@@ -446,6 +448,7 @@ impl Summary {
         let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
         let (scenario, title) = (scenario.to_owned(), title.map(str::to_owned));
         let (aim, answers, incomplete) = (report.aim.clone(), Vec::new(), Vec::new());
+        let runs = Arc::new(runs);
         let summary =
             Self { scenario, title, points, aim, answers, runs, incomplete, arms, controls, compared, sweep, report };
         Self { answers: ask(&summary), ..summary }

@@ -4,8 +4,12 @@ use super::column::{Cell, Column, Kind};
 use super::rounds::read;
 use super::rows::{OfRun, RunRow};
 use super::table::{Failed, RUN_KEY, Table};
-use fedgenie_experiment::experiment::RunSummary;
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::artefacts::RUN_FILE;
+use fedgenie_experiment::experiment::shelf::Shelf;
 use fedgenie_experiment::experiment::stored::Status;
+use fedgenie_experiment::experiment::{RunSummary, clients_of};
+use fedgenie_simulator::metrics::MOST_TOLD;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -104,7 +108,14 @@ fn group(run: &RunSummary, client: u32) -> Option<&str> {
 /// that were selected, where every round is recorded.
 pub(super) fn rows<'a>(of: OfRun<'a>, add: &mut dyn FnMut(&ClientRow<'a>) -> Result<(), Failed>) -> Result<(), Failed> {
     let Some(run) = of.run else { return Ok(()) };
-    let Some(told) = &run.metrics.clients else {
+    let read = match &run.metrics.clients {
+        None if run.clients <= MOST_TOLD => clients_of(&of.results.files, &of.state.name).map_err(|source| {
+            let path = of.results.folder.join(Shelf::name(&of.state.name, RUN_FILE));
+            Failed::Other(Error::Read { path, source })
+        })?,
+        _ => None,
+    };
+    let Some(told) = run.metrics.clients.as_deref().or(read.as_ref()) else {
         return if of.state.status == Status::Complete { counted(of, run, add) } else { Ok(()) };
     };
     for client in 0..told.selections.len() {

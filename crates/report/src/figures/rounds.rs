@@ -12,7 +12,7 @@ const RATIO: &str = "Colours show a group's share of the selections divided by i
 
 /// A policy's selections over all its seeds, in windows of so many rounds; `None` if its runs have other rows.
 fn summed(arm: &Arm<'_>, rows: &[Row], rounds_per_window: u32) -> Option<Selections> {
-    let mut sum = Selections { rows: rows.to_vec(), rounds_per_window, ..Selections::default() };
+    let mut sum = Selections { rows: rows.into(), rounds_per_window, ..Selections::default() };
     for run in arm.all_runs() {
         let mut found = run.metrics.selections.clone();
         if !same_rows(&found.rows, rows) {

@@ -34,7 +34,7 @@ fn pairs(study: &Study<'_>, arms: [usize; 2], point: usize, key: &str) -> Option
     }
     let value = |run: &RunSummary| match is_until(key) {
         true => run.arrival(key),
-        false => run.numbers().get(key).copied().map(Arrival::at),
+        false => run.number(key).map(Arrival::at),
     };
     let [mine, theirs] = arms.map(|arm| &study.arms[arm].runs[point]);
     let cut = |arrival: Arrival| {

@@ -3,7 +3,7 @@
 use super::{Arm, Quantity, Study, regret_words};
 use fedgenie_core::metric::{Better, Metric, MetricId, Place, Statistic};
 use fedgenie_experiment::experiment::{CONVERGENCE, is_loss, is_told_who_was_asked};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 impl Study<'_> {
     /// The quantities by which policies are compared, the most important first; those that are zero everywhere are left
@@ -23,11 +23,7 @@ impl Study<'_> {
         }
         all.extend(self.of_whole_runs());
         let is_there = |key: &str| {
-            self.arms
-                .iter()
-                .flat_map(|arm| &arm.numbers)
-                .flat_map(BTreeMap::values)
-                .any(|numbers| numbers.get(key).is_some_and(|&value| value != 0.0))
+            self.arms.iter().flat_map(Arm::all_runs).any(|run| run.number(key).is_some_and(|value| value != 0.0))
         };
         // That no run reaches a target is worth a column.
         all.retain(|quantity| quantity.key.starts_with("time_to.") || is_there(&quantity.key));

@@ -10,6 +10,7 @@ use crate::population::Population;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::state::Stateful;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The most windows.
 pub const MOST_WINDOWS: usize = 64;
@@ -35,8 +36,8 @@ pub struct Row {
 /// Selections of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selections {
-    /// The rows.
-    pub rows: Vec<Row>,
+    /// The rows, which the runs of a world have in common.
+    pub rows: Arc<[Row]>,
     /// Whether rows go from the slowest to the fastest.
     #[serde(default)]
     pub is_by_speed: bool,
@@ -69,7 +70,7 @@ impl Selections {
 /// The rows, and the row of each client.
 #[derive(Clone, Debug, Default)]
 pub struct Bins {
-    rows: Vec<Row>,
+    rows: Arc<[Row]>,
     is_by_speed: bool,
     row_of: Vec<u8>,
 }
@@ -115,7 +116,7 @@ impl Bins {
             rows[row].clients += 1;
             rows[row].client = (count == clients).then_some(client);
         }
-        Self { rows, is_by_speed, row_of }
+        Self { rows: rows.into(), is_by_speed, row_of }
     }
 }
 

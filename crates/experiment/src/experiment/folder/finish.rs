@@ -8,13 +8,15 @@ use super::super::files::{sync_folder, write_json};
 use super::super::kept::Found;
 use super::super::run_file::RunFile;
 use super::super::shelf::Shelf;
+use super::super::summary::Common;
 use super::super::{Experiment, RunSummary, Summary, below, build};
 use super::processes::{Lock, forget_left, forget_parts, others};
 use super::{ResultFolder, erase, remove_file};
 use crate::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::{fs, mem};
 
 /// Whether a name is that of a picture beside the summary.
 pub(crate) fn is_picture(name: &str) -> bool {
@@ -26,7 +28,8 @@ impl ResultFolder {
     /// output of `draw` (page and pictures, into the folder that it is given), and returns the summary of all complete
     /// runs.
     ///
-    /// `known` are runs that need not be read again. Runs that are damaged, or of another build, are left out. A folder
+    /// `known` are runs that need not be read again; they are taken for the summary, and left where none is written.
+    /// Runs that are damaged, or of another build, are left out. A folder
     /// without a manifest is unfinished: the manifest is deleted first. It is written when the summary is, and once
     /// more with the pictures, so that a process that ends meanwhile leaves a folder from which a report can be made.
     ///
@@ -35,12 +38,12 @@ impl ResultFolder {
     pub fn finish(
         self,
         experiment: &Experiment,
-        known: &[RunSummary],
+        known: &mut Vec<RunSummary>,
         draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
     ) -> Result<Option<Summary>, Error> {
         let lock = Lock::of(&self.path)?;
         let summary = match others(&self.path, Some(&self.process.path))?.is_empty() {
-            true => self.write_summary(experiment, known, draw).map(Some),
+            true => self.write_all(experiment, known, draw).map(Some),
             false => Ok(None),
         };
         // Before others get the lock: no process may leave the summary to one that has ended its work.
@@ -49,24 +52,46 @@ impl ResultFolder {
         summary
     }
 
-    fn write_summary(
+    fn write_all(
         &self,
         experiment: &Experiment,
-        known: &[RunSummary],
+        known: &mut Vec<RunSummary>,
         draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
     ) -> Result<Summary, Error> {
-        let known: BTreeMap<_, _> = known.iter().map(|run| (experiment.name_of(run), run)).collect();
         self.pack_all(experiment).map_err(|source| Error::Write { path: self.path.join(RUNS_FOLDER), source })?;
         let kept = experiment.kept(&self.path, &[]);
-        let runs = experiment.runs();
-        let found = runs.iter().filter_map(|run| match known.get(&run.name) {
-            Some(&known) => Some(known.clone()),
-            None => match kept.find(run) {
-                Found::Complete(run) => Some(*run),
+        let mut taken: Vec<Option<RunSummary>> = mem::take(known).into_iter().map(Some).collect();
+        let names = taken.iter().flatten().map(|run| experiment.name_of(run));
+        let places: BTreeMap<String, usize> = names.zip(0..).collect();
+        let mut common = Common::default();
+        let found = experiment.runs().into_iter().filter_map(|run| match places.get(&run.name) {
+            Some(&place) => taken[place].take(),
+            None => match kept.find(&run) {
+                Found::Complete(mut run) => {
+                    common.share(&mut run);
+                    Some(*run)
+                }
                 Found::OfAnotherBuild(..) | Found::Missing | Found::Damaged(_) => None,
             },
         });
         let summary = experiment.summarise(found.collect(), &Failure::all(&kept.files, experiment));
+        match self.write_files(experiment, &summary, &kept.files, draw) {
+            Ok(()) => Ok(summary),
+            Err(error) => {
+                *known = Arc::unwrap_or_clone(summary.runs);
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes summary, manifest, page and pictures.
+    fn write_files(
+        &self,
+        experiment: &Experiment,
+        summary: &Summary,
+        shelf: &Shelf,
+        draw: impl FnOnce(&Summary, &Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let manifest_file = self.path.join(MANIFEST_FILE);
         let unmade = |path: &Path| remove_file(path).map_err(|source| Error::Write { path: path.to_owned(), source });
         unmade(&manifest_file)?;
@@ -75,20 +100,20 @@ impl ResultFolder {
             true => unmade(&self.path.join(name)),
             false => Ok(()),
         })?;
-        self.put(SUMMARY_FILE, |file| write_json(file, &summary))?;
-        let mut manifest = self.manifest(experiment, &summary, &kept.files)?;
+        self.put(SUMMARY_FILE, |file| write_json(file, summary))?;
+        let mut manifest = self.manifest(experiment, summary, shelf)?;
         self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
         // From here on a report can be made of the folder, even if this process ends.
-        let pictures = self.pictures(&summary, draw)?;
-        self.list(&mut manifest, &kept.files, pictures.into_iter().filter(|name| is_picture(name)))?;
+        let pictures = self.pictures(summary, draw)?;
+        self.list(&mut manifest, shelf, pictures.into_iter().filter(|name| is_picture(name)))?;
         self.put(MANIFEST_FILE, |file| write_json(file, &manifest))?;
         let state = self.path.join(STATE_FOLDER);
         forget_parts(&state).map_err(|source| Error::Write { path: state, source })?;
-        if manifest.runs.len() + manifest.failed.len() == runs.len() {
+        if manifest.runs.len() + manifest.failed.len() == experiment.runs().len() {
             // Unfinished files of runs that were made elsewhere; no process continues them.
             forget_left(&self.path).map_err(|source| Error::Write { path: self.path.clone(), source })?;
         }
-        Ok(summary)
+        Ok(())
     }
 
     /// Has page and pictures written, and gives them their names in the folder. Returns the names.

@@ -75,10 +75,11 @@ impl<'a> Listed<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((state, None)),
             Err(error) => return Err(self.unread(&name)(error)),
         };
-        let file = std::str::from_utf8(&text).ok().and_then(RunFile::of);
+        let digest = hash(&text);
+        let file = String::from_utf8(text).ok().and_then(RunFile::of);
         // Its own digest counts too: the manifest may have been written after a change.
         let is_whole = file.as_ref().is_some_and(|file| file.is_whole);
-        if self.files.get(&name) != Some(&hash(&text)) || !is_whole {
+        if self.files.get(&name) != Some(&digest) || !is_whole {
             state.changed.push(Changed::altered(&name));
         }
         let (summary, reason) = match file.as_ref().map(RunFile::summary) {
