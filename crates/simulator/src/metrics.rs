@@ -25,7 +25,7 @@ pub use explanations::{Decision, Explained, Explanations, KeptRound, MOST_KEPT, 
 pub use offers::Offers;
 pub use outcomes::{Lost, Outcomes};
 pub use participation::{Participation, gini};
-pub use selections::{Bins, MOST_CLIENTS, MOST_WINDOWS, Row, Selections};
+pub use selections::{Bins, MOST_CLIENTS, MOST_WINDOWS, Row, Selections, Windows};
 
 use crate::recorder::{RoundMark, RoundSummary, Sink};
 use clients::ClientFold;

@@ -158,7 +158,6 @@ impl RunFile {
         // Of a hundred thousand runs there is no room for a thousand clients each, nor for room for more.
         summary.metrics.clients = None;
         summary.metrics.durations.bins.shrink_to_fit();
-        summary.metrics.selections.windows.iter_mut().for_each(Vec::shrink_to_fit);
         is_possible.then_some(summary)
     }
 

@@ -19,17 +19,13 @@ fn summed(arm: &Arm<'_>, rows: &[Row], rounds_per_window: u32) -> Option<Selecti
             return None;
         }
         found.widen(rounds_per_window);
-        sum.windows.resize(sum.windows.len().max(found.windows.len()), vec![0; rows.len()]);
-        for (sum, window) in sum.windows.iter_mut().zip(&found.windows) {
-            sum.iter_mut().zip(window).for_each(|(sum, count)| *sum += count);
-        }
+        sum.add(&found.windows);
     }
     (!sum.windows.is_empty()).then_some(sum)
 }
 
 fn same_rows(one: &[Row], other: &[Row]) -> bool {
-    let known = |rows: &[Row]| rows.iter().map(|row| (row.label.clone(), row.clients)).collect::<Vec<_>>();
-    known(one) == known(other)
+    one.iter().map(|row| (&row.label, row.clients)).eq(other.iter().map(|row| (&row.label, row.clients)))
 }
 
 /// Each row's selections relative to uniform selection.

@@ -9,7 +9,8 @@
 use crate::population::Population;
 use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::state::Stateful;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
 /// The most windows.
@@ -44,27 +45,107 @@ pub struct Selections {
     /// Rounds in each window but the last, which may have fewer.
     pub rounds_per_window: u32,
     /// Selections in each window, row by row.
-    pub windows: Vec<Vec<u64>>,
+    pub windows: Windows,
+}
+
+/// Counts of windows, each with one for each row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Windows {
+    /// How many rows; 0 without windows.
+    rows: usize,
+    /// Window by window, in one list: there are hundreds of thousands of runs.
+    counts: Box<[u64]>,
+}
+
+impl Windows {
+    /// Windows of so many rows; counts beyond the last whole window are dropped.
+    fn of(rows: usize, mut counts: Vec<u64>) -> Self {
+        counts.truncate(counts.len().checked_div(rows).map_or(0, |windows| windows * rows));
+        Self { rows: if counts.is_empty() { 0 } else { rows }, counts: counts.into() }
+    }
+
+    /// Number of windows.
+    pub fn len(&self) -> usize {
+        self.counts.len().checked_div(self.rows).unwrap_or(0)
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// How many rows each window has; 0 without windows.
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The counts of each window.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u64]> + Clone {
+        self.counts.chunks(self.rows.max(1))
+    }
+}
+
+impl Serialize for Windows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Windows {
+    /// Of lists of the same length.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let lists = Vec::<Vec<u64>>::deserialize(deserializer)?;
+        let rows = lists.first().map_or(0, Vec::len);
+        match lists.iter().all(|list| list.len() == rows) && (rows > 0 || lists.is_empty()) {
+            true => Ok(Self::of(rows, lists.concat())),
+            false => Err(D::Error::custom("windows have counts of different numbers of rows")),
+        }
+    }
 }
 
 impl Selections {
     /// Selections of each row in all rounds.
     pub fn totals(&self) -> Vec<u64> {
-        let total = |row| self.windows.iter().map(|window: &Vec<u64>| window[row]).sum();
-        (0..self.rows.len()).map(total).collect()
+        let mut totals = vec![0; self.rows.len()];
+        self.windows.iter().for_each(|window| add(&mut totals, window));
+        totals
     }
 
     /// Joins windows until they have so many rounds, if that is a larger power of two.
     pub fn widen(&mut self, rounds_per_window: u32) {
         while self.rounds_per_window > 0 && self.rounds_per_window < rounds_per_window {
             self.rounds_per_window *= 2;
-            let joined = |pair: &[Vec<u64>]| {
-                let count = |row| pair.iter().map(|window| window[row]).sum();
-                (0..self.rows.len()).map(count).collect()
+            let rows = self.windows.rows;
+            let joined = |pair: &[u64]| {
+                let (mut sum, other) = (pair[..rows].to_vec(), &pair[rows..]);
+                add(&mut sum, other);
+                sum
             };
-            self.windows = self.windows.chunks(2).map(joined).collect();
+            let counts = self.windows.counts.chunks(2 * rows.max(1)).flat_map(joined).collect();
+            self.windows = Windows::of(rows, counts);
         }
     }
+
+    /// Adds the windows of another run, which have the same rows and rounds.
+    ///
+    /// # Panics
+    /// If they have other rows.
+    pub fn add(&mut self, other: &Windows) {
+        if other.is_empty() {
+            return;
+        }
+        let rows = self.rows.len();
+        assert_eq!(other.rows, rows, "windows of other rows");
+        let mut counts = std::mem::take(&mut self.windows.counts).into_vec();
+        counts.resize(counts.len().max(other.counts.len()), 0);
+        add(&mut counts, &other.counts);
+        self.windows = Windows::of(rows, counts);
+    }
+}
+
+/// Adds counts to the first of others.
+fn add(sum: &mut [u64], counts: &[u64]) {
+    sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
 }
 
 /// The rows, and the row of each client.
@@ -194,7 +275,9 @@ impl SelectionFold {
 
     pub fn finish(self) -> Selections {
         let Self { bins: Bins { rows, is_by_speed, .. }, power, counts, last } = self;
-        let windows = counts.chunks(rows.len().max(1)).take(last + 1).map(<[u64]>::to_vec).collect();
+        let mut counts = counts;
+        counts.truncate((last + 1) * rows.len());
+        let windows = Windows::of(rows.len(), counts);
         Selections { rows, is_by_speed, rounds_per_window: 1 << power, windows }
     }
 }
@@ -219,15 +302,18 @@ mod tests {
         let found = folded(Bins::of_clients(2, None), 130, select);
         assert_eq!((found.rounds_per_window, found.windows.len()), (4, 33));
         assert_eq!(
-            (&found.windows[0][..], &found.windows[2][..], &found.windows[32][..]),
-            (&[4, 1][..], &[4, 2][..], &[2, 1][..])
+            [0, 2, 32].map(|window| found.windows.iter().nth(window).unwrap().to_vec()),
+            [vec![4, 1], vec![4, 2], vec![2, 1]]
         );
         assert_eq!(found.totals(), [130, 43]);
         let short = folded(Bins::of_clients(2, None), 64, select);
         assert_eq!((short.rounds_per_window, short.windows.len()), (1, 64));
         let mut wide = short.clone();
         wide.widen(4);
-        assert_eq!(wide.windows, found.windows[..16]);
+        assert!(wide.windows.iter().eq(found.windows.iter().take(16)));
+        let mut both = wide.clone();
+        both.add(&found.windows);
+        assert_eq!((both.windows.len(), both.totals()), (33, vec![194, 64]));
         assert_eq!(folded(Bins::of_clients(2, None), 65, select).rounds_per_window, 2);
         assert_eq!(short.totals(), wide.totals());
     }

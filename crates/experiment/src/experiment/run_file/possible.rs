@@ -45,9 +45,9 @@ const fn are_windows(windows: usize, rounds_per_window: u32, rounds: u32) -> boo
 
 fn are_selections(selections: &Selections, run: u32) -> bool {
     let Selections { rows, rounds_per_window, windows, .. } = selections;
-    let of_window = |window: &Vec<u64>| window.len() == rows.len() && all_counts(window.iter().copied());
     are_windows(windows.len(), *rounds_per_window, run)
-        && windows.iter().all(of_window)
+        && (windows.is_empty() || windows.rows() == rows.len())
+        && windows.iter().all(|window| all_counts(window.iter().copied()))
         && all_counts(rows.iter().map(|row| row.clients))
 }
 
