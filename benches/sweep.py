@@ -1,4 +1,4 @@
-"""Speed of sweeps on Ray, and of putting folders together: `python benches/sweep.py [--quick]`.
+"""Speed of sweeps on Ray, of putting folders together, and of large folders: `python benches/sweep.py [--quick]`.
 
 Starts two nodes of one processor on 127.0.0.2 and 127.0.0.3, and stops them. Needs the package with Ray, and the command
 `fedgenie` of the same environment. Nothing is asserted.
@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "python/tests"))
 os.environ.update({"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0", "RAY_USAGE_STATS_ENABLED": "0"})
 
-import fedgenie  # noqa: E402
-from test_ray import Cluster  # noqa: E402
+import fedgenie
+from test_ray import Cluster
 
 SCENARIO = """
 name = "speed"
@@ -117,13 +117,44 @@ def merged(folder: Path, quick: bool) -> None:
         )
 
 
+def measured(words: list[str], folder: Path) -> tuple[float, float]:
+    """Seconds of a command, and the most memory that it held, in MB."""
+    began = time.perf_counter()
+    process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, words)
+    # Linux counts in KiB, others in bytes.
+    return time.perf_counter() - began, used.ru_maxrss * (1024 if sys.platform == "linux" else 1) / 1e6
+
+
+def large(folder: Path, quick: bool) -> None:
+    """A folder of a hundred thousand runs: two policies, four points, seeds."""
+    seeds = 500 if quick else 12_500
+    text = SCENARIO.format(rounds=10).replace("seeds = 1", f"seeds = {seeds}").replace("sigma = 0.5", "sigma = 0.3")
+    text += (
+        '[policy.random]\n[task.scripted]\n[sweep]\n"regret.alpha" = [0.5, 1.0, 2.0, 3.0]\n[record]\npacked = true\n'
+    )
+    (folder / "study.toml").write_text(text)
+    program = str(Path(sys.executable).with_name("fedgenie"))
+    for command in ("run study.toml --out all --quiet", "report all", "export all --to csv -o tables"):
+        seconds, most = measured([program, *command.split()], folder)
+        files = sum(1 for path in (folder / "all").rglob("*") if path.is_file())
+        goal = "" if command.startswith("run") else f"{seconds:.0f} of 60 s, {most / 1073.74:.2f} of 1 GiB"
+        print(
+            f"| `{command.split()[0]}` of {8 * seeds} runs of 10 rounds | {seconds:.1f} s, {most:.0f} MB | {files} files | {goal} |"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="sizes that show that everything works")
     quick = parser.parse_args().quick
     print("| what | measured | beside | share of the goal |\n|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as place:
-        merged(Path(place), quick)
+    for part in (large, merged):
+        with tempfile.TemporaryDirectory() as place:
+            part(Path(place), quick)
     with tempfile.TemporaryDirectory() as place:
         on_ray(Path(place), quick)
 

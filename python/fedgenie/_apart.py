@@ -49,6 +49,8 @@ class Made(NamedTuple):
     """Their files."""
     seconds: float
     """How long it took there."""
+    warning: str | None
+    """A warning about the node."""
 
 
 class _Here:
@@ -122,11 +124,13 @@ def carry_out(order: Order, names: list[str]) -> Made:
     began = time.monotonic()
     folder = _folder()
     try:
-        pack = _made(order).carry_out(names, Path(folder), order.cores)
+        made = _made(order)
+        pack = made.carry_out(names, Path(folder), order.cores)
     except (FedGenieError, OSError, ImportError, AttributeError) as error:
         # These are not pickled whole, and say nothing of where they were raised.
         message = f"node {node()}: {error}"
         raise NodeError(message) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Made(pack, time.monotonic() - began)
+    warning = None if made.warning is None else f"node {node()}: {made.warning}"
+    return Made(pack, time.monotonic() - began, warning)

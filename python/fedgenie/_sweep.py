@@ -42,6 +42,7 @@ class _Driver:
         self.seconds: float | None = None
         """How long a run takes."""
         self.failures: list[tuple[str, str]] = []
+        self.warned: set[str] = set()
         self.runs = self.left = sum(map(len, self.waiting))
         self.stopped = threading.Event()
 
@@ -76,6 +77,9 @@ class _Driver:
     def _take(self, names: list[str], outcome: _engines.Outcome) -> None:
         if isinstance(outcome, Made):
             seconds = outcome.seconds / len(names)
+            if outcome.warning is not None and outcome.warning not in self.warned:
+                self.warned.add(outcome.warning)
+                warn(outcome.warning)
             self.seconds = seconds if self.seconds is None else 0.5 * (self.seconds + seconds)
             self.failures.extend(self.gathering.admit(names, outcome.pack))
             self._ended(names)
@@ -295,7 +299,9 @@ def sweep(
     if engine == "threads":
         for name, is_given in (("address", address is not None), ("cores", cores != 1), ("send_files", send_files)):
             if is_given:
-                message = f"engine='threads' is this process, with all of its cores and files: {name} is for other engines"
+                message = (
+                    f"engine='threads' is this process, with all of its cores and files: {name} is for other engines"
+                )
                 raise UsageError(message)
 
         def begin() -> Result:

@@ -177,6 +177,12 @@ impl Apart {
         Ok(Self { made: Arc::new(made), raised })
     }
 
+    /// The warning that this machine trains slowly, if it does.
+    #[getter]
+    fn warning(&self) -> Option<String> {
+        self.made.warning()
+    }
+
     /// Carries out runs on so many threads, in an empty folder. Returns their files.
     fn carry_out<'py>(
         &self,

@@ -183,6 +183,18 @@ def test_the_driver_dies(cluster: Cluster, place: Path) -> None:
     assert is_the_local_sweep(place, 8, 3000)
 
 
+def test_no_node_can_take_a_task(cluster: Cluster, place: Path) -> None:
+    patient = f"import fedgenie._engines\nfedgenie._engines.Ray.PATIENCE_S = 2.0\n{DRIVER}"
+    (place / "greedy.py").write_text(patient.replace('engine="ray"', 'engine="ray", cores=2'))
+    words = [sys.executable, "greedy.py", "out", "3", "20", "new"]
+    ended = subprocess.run(words, cwd=place, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode != 0
+    assert "no node of the cluster could take a task of 2 cores" in ended.stderr, ended.stderr[-2000:]
+    assert complete(place) == 0
+    assert driven(place, 3, 20, "resume").wait(timeout=120) == 0
+    assert is_the_local_sweep(place, 3, 20)
+
+
 def test_there_is_no_cluster(place: Path) -> None:
     script = (
         "import fedgenie\n"

@@ -323,7 +323,11 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
         ({"retries": 0}, ValueError, "found retries=0"),
         ({"cores": True}, ValueError, "found cores=True"),
         ({"grid": [1]}, TypeError, "found grid of type list"),
-        ({"address": "here"}, fedgenie.UsageError, "engine='threads' is this process, .*: address is for other engines"),
+        (
+            {"address": "here"},
+            fedgenie.UsageError,
+            "engine='threads' is this process, .*: address is for other engines",
+        ),
         ({"resume": True, "overwrite": True}, ValueError, "give one of the two"),
         (
             {"engine": "processes", "policies": {"mine": (Unsendable, {"lock": threading.Lock()})}},

@@ -25,29 +25,14 @@ pub fn list() -> String {
     text
 }
 
-/// The warning before networks are trained on a path.
-pub fn warning(path: Path) -> Option<String> {
-    (!path.has_fma()).then(|| {
-        format!(
-            "training takes the path {path}: it finds no fused multiply-add (FMA) on this processor and takes about 50 times as long; \
-             results are the same to the bit"
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn one_path_is_taken_and_only_a_slow_one_is_warned_of() {
+    fn one_path_is_taken() {
         let text = list();
         assert_eq!(text.matches("training takes this path").count(), 1, "{text}");
         assert!(text.contains(&format!("cpu/{} ", Path::detect())), "{text}");
-        for path in Path::all() {
-            assert_eq!(warning(path).is_some(), !path.has_fma());
-        }
-        #[cfg(target_arch = "x86_64")]
-        assert!(warning(Path::BASELINE).is_some_and(|text| text.contains("50 times")));
     }
 }

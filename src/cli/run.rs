@@ -1,6 +1,5 @@
 //! `fedgenie run`
 
-use super::cpu;
 use super::interruption::{Interruption, how_to_report, resumption};
 use super::progress::Show;
 use super::shard::shard_of;
@@ -15,7 +14,6 @@ use fedgenie::experiment::{
     table, warnings,
 };
 use fedgenie::id::Round;
-use fedgenie::lanes::Path;
 use fedgenie::limits;
 use fedgenie::recorder::RunFileOptions;
 use fedgenie::report::write_with_records;
@@ -43,9 +41,6 @@ pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
     let threads = Arc::new(threads_of(arguments.threads.as_deref(), host)?);
     let shard = arguments.shard.as_deref();
     let shard = shard.map_or(Ok(Shard::WHOLE), |written| shard_of(written, |name| std::env::var(name).ok()))?;
-    if experiment.points.iter().any(|(_, scenario)| scenario.plan.task.about().trains) {
-        cpu::warning(Path::detect()).iter().for_each(|warning| say_warning(warning));
-    }
     let watched =
         Watched { show: Arc::new(Show::new(arguments.quiet)), threads: threads.clone(), interruption: &interruption };
     let is_drawn = Cell::new(false);

@@ -20,7 +20,11 @@ sys.path[:0] = [str(HERE), str(HERE / "app")]
 from links import digits
 from loopback import Loopback
 
-RATES = [(60e3, 30e3), (60e3, 30e3), (40e3, 20e3), (40e3, 20e3), (30e3, 15e3), (30e3, 15e3)]
+LINKS = {
+    "first": [(60e3, 30e3), (60e3, 30e3), (40e3, 20e3), (40e3, 20e3), (30e3, 15e3), (30e3, 15e3)],
+    # Not ordered as computing is, and as fast up as down.
+    "other": [(15e3, 15e3), (80e3, 80e3), (20e3, 20e3), (60e3, 60e3), (40e3, 40e3), (100e3, 100e3)],
+}
 """Bytes per second of each client's link, down and up; the model has 31,400 bytes."""
 
 COHORT, ROUNDS, WARM_UP = 2, 10, 24
@@ -29,11 +33,12 @@ POLICIES: dict[str, dict[str, Any]] = {
     "random": {},
     "bsfl": {"alpha": 1.0, "beta": 1.2, "tau_min": "3 s"},
     "cs-ucb": {"tau_max": "60 s"},
+    "cs-ucb-q": {"tau_max": "60 s", "beta": 0.1},
 }
 SEEDS = 200
 
 
-def real(out: Path, seed: int) -> None:
+def real(out: Path, seed: int, links: str) -> None:
     """The warm-up, whose clients take turns, and the policies."""
     runs: dict[str, tuple[str, dict[str, Any], int, int]] = {"warm-up": ("round-robin", {}, WARM_UP, 10 + seed)}
     runs |= {name: (name, parameters, ROUNDS, seed) for name, parameters in POLICIES.items()}
@@ -42,7 +47,7 @@ def real(out: Path, seed: int) -> None:
         if (folder / "result.json").exists():
             continue
         (folder / "jobs.csv").unlink(missing_ok=True)
-        with Loopback(folder, digits.CLIENTS, RATES) as federation:
+        with Loopback(folder, digits.CLIENTS, LINKS[links]) as federation:
             told = federation.run(
                 HERE / "app",
                 1500,
@@ -83,10 +88,11 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", choices=["real", "predict"])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--links", choices=list(LINKS), default="first")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if given.only != "predict":
-        real(given.out.resolve(), given.seed)
+        real(given.out.resolve(), given.seed, given.links)
     if given.only != "real":
         from predict import predict
 

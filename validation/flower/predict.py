@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +44,29 @@ def population(out: Path, resample: int | None) -> dict[str, Any]:
     return {"group": groups}
 
 
+def fitted(out: Path) -> dict[str, Any]:
+    """The population that `fedgenie fit` makes of the warm-up, in the order of the log's clients: their data are."""
+    scenario = out / "fleet.toml"
+    scenario.unlink(missing_ok=True)
+    program = str(Path(sys.executable).with_name("fedgenie"))
+    subprocess.run([program, "fit", str(out / "warm-up" / "jobs.csv"), "-o", str(scenario)], check=True)
+    text = scenario.read_text()
+    members = [[int(number) for number in line.split(",")] for line in re.findall(r"# of the log: ([0-9, ]+)", text)]
+    population: dict[str, Any] = tomllib.loads(text)["population"]
+    clients: dict[int, dict[str, Any]] = {}
+    for group, numbers in zip(population.pop("group"), members, strict=True):
+        for index, number in enumerate(numbers):
+            clients[number] = {**group, "name": f"client-{number}", "count": 1, "latency": own(group["latency"], index)}
+    return {**population, "group": [clients[number] for number in range(digits.CLIENTS)]}
+
+
+def own(law: Any, index: int) -> Any:
+    """A law with the value of one client where each has its own."""
+    if not isinstance(law, dict):
+        return law
+    return law["each"][index] if "each" in law else {name: own(value, index) for name, value in law.items()}
+
+
 def task() -> Task:
     """The very ClientApp, which does not sleep."""
 
@@ -51,7 +78,9 @@ def task() -> Task:
     return Task(client.app, examples, start, evaluate, run_config={"sleeps": False, "seed": 1})
 
 
-def played(population: dict[str, Any], seeds: list[int]) -> dict[str, list[dict[str, float]]]:
+def played(
+    population: dict[str, Any], seeds: list[int], policies: dict[str, dict[str, Any]]
+) -> dict[str, list[dict[str, float]]]:
     """Times of each policy in the worlds of some seeds."""
     scenario = {
         "name": "predicted",
@@ -59,7 +88,7 @@ def played(population: dict[str, Any], seeds: list[int]) -> dict[str, list[dict[
         "stop": {"rounds": measure.ROUNDS},
         "protocol": {"synchronous": {"cohort": measure.COHORT}},
         "population": population,
-        "policy": measure.POLICIES,
+        "policy": policies,
     }
     rounds = fedgenie.run(scenario, task=task(), allow_paths=True, progress=None).rounds
     found: dict[tuple[str, int], list[dict[str, float]]] = {}
@@ -73,13 +102,13 @@ def played(population: dict[str, Any], seeds: list[int]) -> dict[str, list[dict[
     return times
 
 
-def predicted(out: Path) -> dict[str, list[dict[str, float]]]:
+def predicted(out: Path, policies: dict[str, dict[str, Any]]) -> dict[str, list[dict[str, float]]]:
     """Times of each policy, in worlds of warm-ups that might have been."""
     times: dict[str, list[dict[str, float]]] = {}
     each = measure.SEEDS // RESAMPLES
     for resample in range(RESAMPLES):
         seeds = list(range(1 + each * resample, 1 + each * (resample + 1)))
-        for policy, found in played(population(out, resample), seeds).items():
+        for policy, found in played(population(out, resample), seeds, policies).items():
             times.setdefault(policy, []).extend(found)
     return times
 
@@ -94,22 +123,26 @@ def told(seconds: float) -> str:
 
 
 def predict(out: Path) -> None:
-    """Prints the table: with the warm-up as it was, and with its uncertainty."""
+    """Prints the table: with the warm-up as it was, with its uncertainty, and with a fleet that was fitted to it."""
+    policies = {name: given for name, given in measure.POLICIES.items() if (out / name / "result.json").exists()}
     warm_up = measure.jobs(out / "warm-up")
     counts = np.bincount([int(job["client"]) for job in warm_up], minlength=digits.CLIENTS)
     print(f"warm-up: {len(warm_up)} jobs, {counts.min()} to {counts.max()} a client; {measure.SEEDS} seeds")
-    fixed, wide = played(population(out, None), list(range(1, 1 + measure.SEEDS))), predicted(out)
+    seeds = list(range(1, 1 + measure.SEEDS))
+    columns = [played(population(out, None), seeds, policies), predicted(out, policies)]
+    columns.append(played(fitted(out), seeds, policies))
     print(
-        "| policy | time | predicted: median, 95 % of runs | with other warm-ups | measured | within |\n|---|---|---|---|---|---|"
+        "| policy | time | own jobs: median, 95 % of runs | with other warm-ups | `fedgenie fit` | measured | within |\n"
+        "|---|---|---|---|---|---|---|"
     )
-    for policy in measure.POLICIES:
+    for policy in policies:
         real = measure.measured(out / policy)
         for name, what in (("to_target_s", f"to accuracy {measure.TARGET}"), ("rounds_s", f"{measure.ROUNDS} rounds")):
             cells, is_within = [], []
-            for times in (fixed, wide):
+            for times in columns:
                 values = [one[name] for one in times[policy]]
                 low, high = (quantile(values, u) for u in INTERVAL)
                 is_within.append(low <= real[name] <= high)
                 cells.append(f"{told(quantile(values, 0.5))} ({told(low)} to {told(high)})")
             within = ", ".join("yes" if one else "**no**" for one in is_within)
-            print(f"| `{policy}` | {what} | {cells[0]} | {cells[1]} | {told(real[name])} | {within} |")
+            print(f"| `{policy}` | {what} | {' | '.join(cells)} | {told(real[name])} | {within} |")

@@ -91,6 +91,8 @@ pub struct Laboratory<'a> {
     kept: Mutex<Kept>,
     /// Whether runs of an earlier validation were given to a statistic since [`Self::take_reused`] was last called.
     has_reused: AtomicBool,
+    /// Whether it was said that this machine trains slowly.
+    has_warned: AtomicBool,
     cache: DataCache,
     completed: Mutex<BTreeMap<Key, Arc<ScenarioRuns>>>,
     measured: Mutex<BTreeMap<String, Arc<Measurement>>>,
@@ -113,6 +115,7 @@ impl<'a> Laboratory<'a> {
             takes_over,
             kept,
             has_reused,
+            has_warned: AtomicBool::new(false),
             cache,
             completed,
             measured,
@@ -227,6 +230,10 @@ impl<'a> Laboratory<'a> {
         runs: &[RunId],
         outputs: Option<Outputs<'_>>,
     ) -> Result<Vec<RunSummary>, Error> {
+        let warning = experiment.warning_of_cpu().filter(|_| !runs.is_empty());
+        if let Some(warning) = warning.filter(|_| !self.has_warned.swap(true, Ordering::Relaxed)) {
+            self.progress.warned(&warning);
+        }
         execute(experiment, runs, outputs, self.threads, &self.cache, self.progress).into_iter().collect()
     }
 

@@ -115,6 +115,11 @@ impl Apart {
         Ok(Self { experiment, runs, cache: DataCache::default(), files, models: ticket.models })
     }
 
+    /// The warning that this machine trains slowly, if it does.
+    pub fn warning(&self) -> Option<String> {
+        self.experiment.warning_of_cpu()
+    }
+
     /// Carries out runs, and returns their files as a pack; those of runs that failed with the reason. `folder` is an
     /// empty one, which the caller deletes.
     ///

@@ -98,6 +98,9 @@ impl Experiment {
             runs.extend(taken_over(looked, &mut complete, &mut repeated, options));
         }
         progress.runs_repeated(&repeated);
+        if !runs.is_empty() {
+            self.warning_of_cpu().iter().for_each(|warning| progress.warned(warning));
+        }
         progress.runs_begin(runs.len());
         let outputs = folder.as_ref().map(|folder| Outputs {
             folder,

@@ -1,5 +1,7 @@
 //! The processor that an experiment ran on: it changes how long training takes, and no result.
 
+use super::Experiment;
+use crate::scenario::Scenario;
 use fedgenie_learning::lanes::Path;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +26,24 @@ impl Cpu {
     /// The name that the processor gives itself: an x86-64 processor does, on any operating system.
     pub fn brand() -> Option<String> {
         brand()
+    }
+}
+
+/// The warning before networks are trained on a path.
+fn warning(path: Path) -> Option<String> {
+    (!path.has_fma()).then(|| {
+        format!(
+            "training takes the path {path}: it finds no fused multiply-add (FMA) on this processor and takes about 50 times as long; \
+             results are the same to the bit"
+        )
+    })
+}
+
+impl Experiment {
+    /// The warning that this machine trains slowly, where the experiment trains.
+    pub fn warning_of_cpu(&self) -> Option<String> {
+        let trains = |scenario: &Scenario| scenario.plan.task.about().trains;
+        self.points.iter().any(|(_, scenario)| trains(scenario)).then(|| warning(Path::detect())).flatten()
     }
 }
 
@@ -53,6 +73,15 @@ const fn brand() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_slow_path_is_warned_of() {
+        for path in Path::all() {
+            assert_eq!(warning(path).is_some(), !path.has_fma());
+        }
+        #[cfg(target_arch = "x86_64")]
+        assert!(warning(Path::BASELINE).is_some_and(|text| text.contains("50 times")));
+    }
 
     /// Where Linux tells the processor's name as well, it is the same.
     #[test]
