@@ -4,8 +4,9 @@
 #   sbatch --array=0-15 examples/cluster/slurm.sh study.toml results
 #   fedgenie merge results/all results/part-*        (when the tasks have ended; it names the runs that are missing)
 #
-# A task that reaches its time limit or is preempted saves its runs, and goes on where it was when it is requeued. Tasks
-# that failed are given again by their numbers, with the number of parts of the whole:
+# A task that reaches its time limit, is preempted or loses its node saves its runs, and goes on where it was when it is
+# given again. Slurm requeues those that were preempted or lost their node; others are given again by their numbers, with
+# the number of parts of the whole:
 #
 #   FEDGENIE_SHARDS=16 sbatch --array=3,7 examples/cluster/slurm.sh study.toml results
 #SBATCH --job-name=fedgenie

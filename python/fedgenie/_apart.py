@@ -74,7 +74,7 @@ def node() -> str:
     return name
 
 
-def _forget_dead() -> None:
+def forget_dead() -> None:
     """Deletes what killed processes of this machine and user have left."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         process = folder.name.removeprefix(PREFIX).split("-")[0]
@@ -85,6 +85,12 @@ def _forget_dead() -> None:
             shutil.rmtree(folder, ignore_errors=True)
         except OSError:
             continue
+
+
+def forget_own() -> None:
+    """Deletes the folders of this process."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folder() -> str:
@@ -109,7 +115,7 @@ def _made(order: Order) -> _fedgenie.Apart:
     with _Here.lock:
         known = _Here.known.get(order.key)
         if known is None:
-            _forget_dead()
+            forget_dead()
             program = kinds(*pickle.loads(order.classes))
             _Here.known.clear()
             known = _Here.known[order.key] = _fedgenie.Apart(order.ticket, program, _files(order))

@@ -9,13 +9,19 @@ import os
 import pickle
 import signal
 import socket
+import sys
+import threading
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from fedgenie._apart import Made, Order, carry_out
+from fedgenie._apart import Made, Order, carry_out, forget_dead, forget_own
 from fedgenie._notices import warn
 from fedgenie.errors import UsageError
 
 __all__ = ["Died", "Engine", "open_engine"]
+
+KILLED_S = 5.0
+"""How long a killed process is waited for."""
 
 ENGINES = ("threads", "processes", "ray", "dask")
 
@@ -62,7 +68,17 @@ class _Child:
 def _begin(order: Order) -> None:
     # The process that waits is interrupted, and ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _Child.order = order
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that began it has died: nobody would take what it makes."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        forget_own()
+        os._exit(1)
 
 
 def _in_child(names: list[str]) -> Made:
@@ -133,6 +149,8 @@ class Processes:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in processes:
                 process.kill()
+                process.join(KILLED_S)
+            forget_dead()
 
     def close(self) -> None:
         self._end_pool()
@@ -347,8 +365,35 @@ class Dask:
         self._client.close()
 
 
+def _refuse_unguarded(engine: str) -> None:
+    """Refuses a call at the top of a program that new processes would read again, and call again, without end."""
+    program = sys.modules.get("__main__")
+    file = getattr(program, "__file__", None)
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+    is_at_top = frame.f_code.co_name == "<module>" and frame.f_globals is vars(program)
+    if file is None or getattr(program, "__spec__", None) is not None or not is_at_top:
+        return
+    try:
+        is_guarded = "__main__" in Path(file).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        message = (
+            f"engine={engine!r}: new processes read the program again, and {file} cannot be read; save it as a file"
+        )
+        raise UsageError(message) from None
+    if not is_guarded:
+        message = (
+            f"engine={engine!r}: new processes read {file} again, and would call this again; put the call below "
+            '`if __name__ == "__main__":`'
+        )
+        raise UsageError(message)
+
+
 def open_engine(engine: str, address: str | None, retries: int) -> Engine:
     """An engine by its name, connected to its cluster."""
+    if engine == "processes" or (engine == "dask" and address is None):
+        _refuse_unguarded(engine)
     if engine == "processes":
         if address is not None:
             message = f"engine='processes' is of this machine and has no address; found {address!r}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -82,8 +83,14 @@ def replay(
 
 
 def _shape(path: Path) -> _Shape:
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = csv.DictReader(file)
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    with (
+        gzip.open(path, "rt", encoding="utf-8", newline="")
+        if is_packed
+        else path.open(encoding="utf-8", newline="") as text
+    ):
+        lines = csv.DictReader(text)
         missing = [name for name in NEEDED if name not in (lines.fieldnames or [])]
         if missing:
             message = f"{path}, line 1: there is no column {missing[0]!r}; a log of jobs has {', '.join(NEEDED)}"

@@ -396,6 +396,9 @@ def merge(
 
     The new folder is the one that a single process would have written. Runs that no folder has are warned about.
     """
+    if isinstance(folders, (str, os.PathLike)):
+        message = f"found folders={folders!r}; expected a list of folders"
+        raise TypeError(message)
     program = kinds(policies, task, algorithm)
     paths = [Path(folder) for folder in folders]
     found, missing = _fedgenie.merge(Path(out), paths, None if data is None else Path(data), program)

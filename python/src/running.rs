@@ -70,7 +70,12 @@ impl Progress for Noted {
 
 /// Threads that enter Python once: then a call from them costs no more than from Python's own.
 pub fn threads(count: usize) -> Result<Threads, Error> {
-    let around = |work: &mut (dyn FnMut() + Send)| Python::attach(|py| py.detach(work));
+    // A thread that begins when the interpreter ends has no work that needs it.
+    let around = |work: &mut (dyn FnMut() + Send)| {
+        if Python::try_attach(|py| py.detach(&mut *work)).is_none() {
+            work();
+        }
+    };
     Threads::with(count, Arc::new(around))
 }
 

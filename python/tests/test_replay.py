@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ def replayed(path: Path, **given: Any) -> fedgenie.Result:
 
 
 def test_the_choices_of_a_log_take_its_times(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(LOG)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(LOG.encode()))
     result = replayed(path, policies=["random"])
     rounds = result.rounds
     closed = [

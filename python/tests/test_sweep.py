@@ -238,6 +238,48 @@ def test_a_driver_that_is_killed_goes_on(tmp_path: Path) -> None:
     killed_driver(tmp_path, "processes")
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_processes_end_with_the_one_that_began_them(tmp_path: Path, how: signal.Signals) -> None:
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+    (tmp_path / "driver.py").write_text(DRIVER)
+    words = [sys.executable, "driver.py", "scenario.toml", "out", "processes", ""]
+    own = {**os.environ, "TMPDIR": str(tmp_path)}
+    program = subprocess.Popen(words, cwd=tmp_path, env=own, start_new_session=True)
+
+    def left() -> list[str]:
+        """Processes of the program's session."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split() if entry.name.isdigit() else []
+            except OSError:
+                continue
+            if fields and fields[0] != "Z" and int(fields[3]) == program.pid:
+                found.append(entry.name)
+        return found
+
+    until(lambda: len(list(tmp_path.glob("out/runs/*/run.json"))) >= 3)
+    assert len(left()) > 1
+    program.send_signal(how)
+    program.wait()
+    until(lambda: not left())
+    assert not list(tmp_path.glob("fedgenie-apart-*"))
+
+
+def test_a_program_that_would_call_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+    call = "import fedgenie\nfedgenie.sweep('scenario.toml', out='out', engine='processes', progress=None)\n"
+    (tmp_path / "bare.py").write_text(call)
+    words = [sys.executable, "bare.py"]
+    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode != 0 and 'put the call below `if __name__ == "__main__":`' in ended.stderr, ended.stderr
+    assert ended.stderr.count("Traceback") == 1 and not (tmp_path / "out").exists()
+    (tmp_path / "guarded.py").write_text(call.replace("fedgenie.sweep", "if __name__ == '__main__': fedgenie.sweep"))
+    subprocess.run([sys.executable, "guarded.py"], cwd=tmp_path, check=True)
+    assert (tmp_path / "out" / "manifest.json").exists()
+
+
 def test_data_are_compared_by_digest_or_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fedgenie import _fedgenie
     from fedgenie._apart import NodeError, Order, carry_out
@@ -386,5 +428,5 @@ def test_what_killed_processes_left_is_deleted(tmp_path: Path, monkeypatch: pyte
     left, mine, other = (tmp_path / f"fedgenie-apart-{who}-x" for who in (ended.pid, os.getpid(), "someone"))
     for folder in (left, mine, other):
         folder.mkdir()
-    _apart._forget_dead()
+    _apart.forget_dead()
     assert (left.exists(), mine.exists(), other.exists()) == (False, True, True)

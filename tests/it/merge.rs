@@ -91,8 +91,11 @@ fn folders_that_do_not_belong_together_are_refused() {
     refused(&work, &["empty", "0"], &["empty is no folder that"]);
     // The new folder has to be new.
     let before = work.text("1/manifest.json");
-    let answer = work.fedgenie(&["merge", "1", "0", "1"]);
-    assert!(answer.code == 2 && answer.stderr.contains("1 holds this very experiment"), "{answer:?}");
+    for out in ["1", "1/inner", "0/runs/../inner"] {
+        let answer = work.fedgenie(&["merge", out, "0", "1"]);
+        assert!(answer.code == 2 && answer.stderr.contains("is or lies in"), "{answer:?}");
+        assert!(!work.path("0/inner").exists() && !work.path("1/inner").exists());
+    }
     work.write("mine/notes.txt", "mine");
     let answer = work.fedgenie(&["merge", "mine", "0", "1"]);
     assert!(answer.code == 2 && answer.stderr.contains("mine is not empty"), "{answer:?}");
@@ -119,7 +122,14 @@ fn changed_files_are_refused_by_name() {
     refused(&work, &["0", "1"], &["0/scenario.toml was edited after runs of it were made"]);
     let work = parts(BANDIT, 2, &[]);
     fs::remove_file(work.path("0/runs/bsfl-s3/digests.bin")).unwrap();
-    refused(&work, &["0", "1"], &["0: run bsfl-s3: digests.bin is missing"]);
+    refused(&work, &["0", "1"], &["0: run bsfl-s3: digests.bin is missing", "run 0/scenario.toml --out 0 --resume"]);
+    // Nobody knows which runs a damaged pack has lost.
+    let work = parts(BANDIT, 2, &["--set", "record.packed=true"]);
+    let pack = work.read("1/runs/00000.tar");
+    for spoilt in [&pack[..pack.len() / 2], &[0xE9; 3000]] {
+        work.write("1/runs/00000.tar", spoilt);
+        refused(&work, &["0", "1"], &["1: runs/00000.tar cannot be read to its end", "--resume"]);
+    }
 }
 
 /// Makes a run of a folder without a manifest one of another build.

@@ -160,8 +160,17 @@ fn a_pack_that_was_cut_is_named_and_completed() {
     let answer = work.fedgenie(&["report", "out"]);
     assert!(answer.code == 1 && answer.stderr.contains("runs/00000.tar cannot be read"), "{answer:?}");
     assert_eq!(work.fedgenie(&["verify", "out"]).code, 1);
-    work.run_into("out", &words(&["--resume"]));
-    assert_same_folders(&work, "whole", "out");
+    let resumed = |work: &Workplace| {
+        let answer = work.fedgenie(&[&["run", SCENARIO, "--out", "out", "--quiet"][..], &words(&["--resume"])].concat());
+        assert!(answer.code == 0 && answer.stderr.contains("runs/00000.tar cannot be read to its end"), "{answer:?}");
+        assert_same_folders(work, "whole", "out");
+    };
+    resumed(&work);
+    // What is no archive at all is said without its bytes.
+    work.write("out/runs/00000.tar", [0xE9; 3000]);
+    let answer = work.fedgenie(&["report", "out"]);
+    assert!(answer.stderr.contains("runs/00000.tar cannot be read: from byte 0 on it is no tar archive"), "{answer:?}");
+    resumed(&work);
     // Deleting the experiment deletes its packs.
     work.write("out/runs/mine.tar", "mine");
     work.run_into("out", &words(&["--overwrite"]));

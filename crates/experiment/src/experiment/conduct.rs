@@ -188,6 +188,10 @@ impl Experiment {
             }
         }
         let resumes = options.earlier == Earlier::Resume;
+        for (pack, why) in kept.files.damaged() {
+            let what = format!("{pack} cannot be read to its end: {why}; the runs that it lacks are made again");
+            options.progress.warned(&what);
+        }
         runs.retain(|run| match kept.find(run) {
             Found::Complete(summary) if resumes => {
                 earlier.complete.push(*summary);

@@ -284,7 +284,10 @@ fn first_difference(there: &str, here: &str, [at, by]: [&str; 2]) -> String {
             (None, None) => return String::new(),
             (there, here) if there == here => {}
             (there, here) => {
-                let shown = |line: Option<&str>| line.map_or_else(|| "nothing".to_owned(), |line| format!("`{line}`"));
+                let shown = |line: Option<&str>| {
+                    let line = line.map(str::trim).filter(|line| !line.is_empty());
+                    line.map_or_else(|| "nothing".to_owned(), |line| format!("`{line}`"))
+                };
                 return format!(": {} {at}, {} {by}", shown(there), shown(here));
             }
         }

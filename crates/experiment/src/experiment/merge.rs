@@ -6,7 +6,9 @@
 //!
 //! Everything is looked at before the first file is written.
 
-use super::artefacts::{FAILURE_FILE, Failure, Marker, RUN_FILE, SCENARIO_FILE, hash, is_result_folder, read_manifest};
+use super::artefacts::{
+    self, FAILURE_FILE, Failure, Marker, RUN_FILE, SCENARIO_FILE, hash, is_result_folder, read_manifest,
+};
 use super::folder::{differs_from, is_at_work, refuse_edited};
 use super::kept::{Found, KeptRuns};
 use super::options::Draw;
@@ -18,6 +20,7 @@ use fedgenie_core::text;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// How folders are put together.
 #[derive(Default)]
@@ -70,10 +73,12 @@ pub fn merge(out: &Path, folders: &[PathBuf], options: &MergeOptions<'_>) -> Res
         kinds: options.kinds.clone(),
         ..Overrides::default()
     };
+    refuse_place(out, folders)?;
     folders.iter().try_for_each(|folder| refuse_other(first, folder))?;
     let experiment = Experiment::load(&first.join(SCENARIO_FILE), &overrides)?;
     refuse_changed_experiment(&experiment, folders)?;
     let parts: Vec<Part<'_>> = folders.iter().map(|path| Part { path, kept: experiment.kept(path, &[]) }).collect();
+    parts.iter().try_for_each(refuse_damaged)?;
     let runs = experiment.runs();
     let looked: Vec<Option<Taken<'_>>> = runs.par_iter().map(|run| taken(run, &parts)).collect::<Result<_, _>>()?;
     let missing = runs.iter().zip(&looked).filter(|(_, taken)| taken.is_none()).map(|(run, _)| run.name.clone());
@@ -108,6 +113,37 @@ fn written(
         None => Ok(()),
     };
     Ok(folder.finish(experiment, &mut known, draw)?.expect("no other process is at work in a new folder"))
+}
+
+/// Refuses a new folder that is not empty, or lies within one that is put together.
+fn refuse_place(out: &Path, folders: &[PathBuf]) -> Result<(), Error> {
+    let shown = text::path(out);
+    // A path without its links, of which the end may not be there yet.
+    let real = |path: &Path| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let known = path.ancestors().find_map(|there| Some((there, fs::canonicalize(there).ok()?)));
+        known.map_or_else(|| path.clone(), |(there, real)| real.join(path.strip_prefix(there).unwrap_or(&path)))
+    };
+    if let Some(folder) = folders.iter().find(|folder| real(out).starts_with(real(folder))) {
+        return Err(Error::Usage(format!("{shown} is or lies in {}; give a place of its own", text::path(folder))));
+    }
+    match fs::read_dir(out).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => Err(Error::Usage(format!("{shown} is not empty; give the name of a new folder, or delete it"))),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err(Error::Usage(format!("{shown} is a file; give the name of a new folder")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a folder with a pack that cannot be read: nobody knows which of its runs are lost.
+fn refuse_damaged(part: &Part<'_>) -> Result<(), Error> {
+    let Some((pack, why)) = part.kept.files.damaged().iter().next() else { return Ok(()) };
+    Err(Error::Usage(format!(
+        "{}: {pack} cannot be read to its end: {why}; `{}` makes its runs again",
+        text::path(part.path),
+        artefacts::completion(part.path)
+    )))
 }
 
 /// Refuses a folder that is not of the experiment of the first.
@@ -167,7 +203,13 @@ fn taken<'a>(run: &'a RunId, parts: &[Part<'_>]) -> Result<Option<Taken<'a>>, Er
             Found::Complete(summary) => (RUN_FILE, Some(summary)),
             Found::Missing if Failure::read(&kept.files, &run.name).is_some() => (FAILURE_FILE, None),
             Found::Missing => continue,
-            Found::Damaged(why) => return Err(Error::Usage(format!("{shown}: run {}: {why}", run.name))),
+            Found::Damaged(why) => {
+                return Err(Error::Usage(format!(
+                    "{shown}: run {}: {why}; `{}` makes it again",
+                    run.name,
+                    artefacts::completion(path)
+                )));
+            }
             Found::OfAnotherBuild(_, other) => {
                 let other = if other.is_empty() { "unknown" } else { &other };
                 return Err(Error::Usage(format!(

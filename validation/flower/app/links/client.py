@@ -20,11 +20,14 @@ def train(message: Message, context: Context) -> Message:
     if client == context.run_config.get("fails", -1):
         text = "the disk is full"
         raise OSError(text)
+    began = time.monotonic()
     if context.run_config.get("sleeps", False):
         time.sleep(digits.seconds(client, round, int(context.run_config["seed"])))
     weights, loss = digits.train(client, round, message.content["arrays"]["weights"].numpy())
     content = {
         "arrays": ArrayRecord({"weights": Array(weights)}),
-        "metrics": MetricRecord({"num-examples": digits.EXAMPLES, "train_loss": loss}),
+        "metrics": MetricRecord(
+            {"num-examples": digits.EXAMPLES, "train_loss": loss, "compute_s": time.monotonic() - began}
+        ),
     }
     return Message(RecordDict(content), reply_to=message)

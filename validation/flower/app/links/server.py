@@ -26,6 +26,7 @@ def main(grid: Grid, context: Context) -> None:
         int(config["clients"]),
         cohort=int(config["cohort"]),
         seed=int(config["seed"]),
+        metrics={"compute_s": "compute_s"},
         record=str(config["record"]) or None,
     )
     course: list[dict[str, float]] = []

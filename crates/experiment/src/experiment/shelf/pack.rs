@@ -108,7 +108,11 @@ pub(super) fn look(file: File) -> (Vec<(String, Place)>, Option<String>) {
     for entry in entries {
         let entry = match entry {
             Ok(entry) => entry,
-            Err(error) => return (found, Some(error.to_string())),
+            // A message about a header has the bytes in it.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return (found, Some("it ends in the middle of a file".to_owned()));
+            }
+            Err(_) => return (found, Some(format!("from byte {end} on it is no tar archive"))),
         };
         let (start, bytes) = (entry.raw_file_position(), entry.size());
         end = start.saturating_add(bytes);

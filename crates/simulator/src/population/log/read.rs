@@ -99,7 +99,10 @@ pub fn read(path: &Path, run: &RunOfLog) -> Result<JobLog, LogError> {
         let there = if runs.is_empty() {
             String::new()
         } else {
-            format!(" of the chosen run; there is {}", named(runs.keys().collect()))
+            match named(runs.keys().collect()) {
+                there if there.is_empty() => " of the chosen run, and no columns that tell runs apart".to_owned(),
+                there => format!(" of the chosen run; there is {there}"),
+            }
         };
         return Err(LogError::Empty { path: path.to_owned(), of: there });
     }
