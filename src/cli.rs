@@ -37,9 +37,9 @@ use std::sync::OnceLock;
 
 /// A deterministic simulator of federated learning under client selection, with exact regret against a genie.
 ///
-/// Exit codes: 0 good; 1 a check failed (verify found a difference or a missing run, merge lacks some, a claim got an unexpected verdict,
-/// a file of a result folder was changed); 2 bad usage or bad input; 3 a run failed, or the disk or standard output is
-/// full; 4 a defect of FedGenie; 129, 130 and 143 interrupted (SIGHUP, Ctrl-C, SIGTERM).
+/// Exit codes: 0 good; 1 a check failed (verify found a difference or a missing run, merge lacks some, a claim got an
+/// unexpected verdict, a file of a result folder was changed); 2 bad usage or bad input; 3 a run failed, or the disk or
+/// standard output is full; 4 a defect of FedGenie; 129, 130 and 143 interrupted (SIGHUP, Ctrl-C, SIGTERM).
 #[derive(Debug, Parser)]
 #[command(name = "fedgenie", version, arg_required_else_help = true)]
 struct Arguments {
