@@ -59,6 +59,8 @@ class _Here:
     known: dict[str, _fedgenie.Apart]
     lock = threading.Lock()
     files: list[str]
+    ends = False
+    """Whether this process is about to end."""
 
 
 _Here.known = {}
@@ -88,12 +90,21 @@ def forget_dead() -> None:
 
 
 def forget_own() -> None:
-    """Deletes the folders of this process."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*"):
-        shutil.rmtree(folder, ignore_errors=True)
+    """Deletes the folders of this process, in which other threads may still write, before it ends."""
+    _Here.ends = True
+    for _ in range(200):
+        folders = list(Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getpid()}-*"))
+        if not folders:
+            return
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.005)
 
 
 def _folder() -> str:
+    if _Here.ends:
+        message = "the program that gave the task has ended"
+        raise OSError(message)
     return tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
 
 
