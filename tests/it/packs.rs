@@ -161,7 +161,8 @@ fn a_pack_that_was_cut_is_named_and_completed() {
     assert!(answer.code == 1 && answer.stderr.contains("runs/00000.tar cannot be read"), "{answer:?}");
     assert_eq!(work.fedgenie(&["verify", "out"]).code, 1);
     let resumed = |work: &Workplace| {
-        let answer = work.fedgenie(&[&["run", SCENARIO, "--out", "out", "--quiet"][..], &words(&["--resume"])].concat());
+        let answer =
+            work.fedgenie(&[&["run", SCENARIO, "--out", "out", "--quiet"][..], &words(&["--resume"])].concat());
         assert!(answer.code == 0 && answer.stderr.contains("runs/00000.tar cannot be read to its end"), "{answer:?}");
         assert_same_folders(work, "whole", "out");
     };
