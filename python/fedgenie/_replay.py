@@ -85,11 +85,8 @@ def replay(
 def _shape(path: Path) -> _Shape:
     with path.open("rb") as file:
         is_packed = file.read(2) == b"\x1f\x8b"
-    with (
-        gzip.open(path, "rt", encoding="utf-8", newline="")
-        if is_packed
-        else path.open(encoding="utf-8", newline="") as text
-    ):
+    opened = gzip.open if is_packed else open
+    with opened(path, "rt", encoding="utf-8", newline="") as text:
         lines = csv.DictReader(text)
         missing = [name for name in NEEDED if name not in (lines.fieldnames or [])]
         if missing:
