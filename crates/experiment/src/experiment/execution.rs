@@ -231,6 +231,9 @@ fn world_of(slot: &Mutex<WorldSlot>, build: impl FnOnce() -> Result<World, Error
         return Ok(world.clone());
     }
     let world = Arc::new(build()?);
+    if slot.runs_left > 1 {
+        world.share();
+    }
     slot.world = Some(world.clone());
     Ok(world)
 }
