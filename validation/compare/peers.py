@@ -37,7 +37,7 @@ PEERS = HERE / "peers"
 RESULTS, FIGURE = HERE / "RESULTS.md", HERE / "peers.svg"
 HEADING = "## Beside other simulators"
 WORKS = {"lr-mnist": "LR-MNIST", "simple-cnn": "SimpleCNN"}
-LIMIT = 900  # seconds of one program; one that takes longer is listed as such
+LIMIT = 300  # seconds of one program; one that takes longer is listed as such
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Peer:
     title: str
     package: str | None  # whose version is shown
     how: str
-    threads: int = 1  # of PyTorch in a process
+    threads: tuple = (1, 1)  # of PyTorch in a process, by work: the faster of one and two
     launch: tuple = ()  # between Python and the program
     own_torch: bool = False  # needs no PyTorch
 
@@ -60,9 +60,9 @@ PEER = {
         "two processes of one thread, torchrun",
         launch=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
     ),
-    "fluke": Peer("fluke", "fluke-fl", "one process, two threads of PyTorch", threads=2),
-    "flgo": Peer("FLGo", "flgo", "one process, two threads of PyTorch", threads=2),
-    "appfl": Peer("APPFL", "appfl", "simulator in virtual time: one process, two threads of PyTorch", threads=2),
+    "fluke": Peer("fluke", "fluke-fl", "one process", threads=(1, 2)),
+    "flgo": Peer("FLGo", "flgo", "one process", threads=(1, 2)),
+    "appfl": Peer("APPFL", "appfl", "simulator in virtual time: one process", threads=(1, 2)),
     "flower": Peer("Flower", "flwr", "simulation engine: two Ray actors of one thread"),
 }
 
@@ -122,7 +122,7 @@ class Memory(threading.Thread):
         while not self.ended.wait(pause):
             begin = time.perf_counter()
             self.peak = max(self.peak, sum(map(self.resident, self.tree())))
-            pause = max(0.02, 10 * (time.perf_counter() - begin))
+            pause = max(0.02, 50 * (time.perf_counter() - begin))  # takes 2 % of one core at most
 
     def tree(self):
         parents = {}
@@ -207,8 +207,8 @@ def run_fedgenie(work, options, watch):
 
 def run_peer(name, work, options, pythons, watch):
     peer = PEER[name]
-    command = [pythons[name], *peer.launch, PEERS / f"run_{name}.py", work, options.dealt, peer.threads]
-    threads = str(peer.threads)
+    threads = str(peer.threads[list(WORKS).index(work)])
+    command = [pythons[name], *peer.launch, PEERS / f"run_{name}.py", work, options.dealt, threads]
     environment = os.environ | {"OMP_NUM_THREADS": threads, "PYTHONWARNINGS": "ignore", "PYTHONHASHSEED": "0"}
     if peer.own_torch:
         del environment["OMP_NUM_THREADS"]
@@ -237,18 +237,17 @@ def measure(options):
     options.clients = int(checked([torch, "-c", count, options.dealt / "simple-cnn/labels.npy"]))
     found = {work: {name: [] for name in options.peers} for work in options.works}
     for work in options.works:
-        # The one before the repetitions fills caches, and is watched for its memory, which would take time of others.
-        for turn in range(options.repetitions + 1):
-            for name in options.peers:
-                if name in failures:
-                    continue
+        able = [name for name in options.peers if name == "fedgenie" or name in pythons]
+        for turn in range(options.repetitions):
+            for name in list(able):
                 try:
                     if name == "fedgenie":
                         found[work][name].append(run_fedgenie(work, options, turn == 0))
                     else:
                         found[work][name].append(run_peer(name, work, options, pythons, turn == 0))
                 except Failed as error:
-                    failures[name] = f"{WORKS[work]}: {error}"
+                    able.remove(name)
+                    failures[name] = "; ".join([*filter(None, [failures.get(name)]), f"{WORKS[work]}: {error}"])
                     print(f"{name}: {failures[name]}", file=sys.stderr, flush=True)
                     continue
                 last = found[work][name][-1]
@@ -273,10 +272,9 @@ def machine():
 
 
 def summary(runs):
-    """Medians over the repetitions, the first of which is for the memory alone."""
-    timed = runs[1:]
-    found = {key: statistics.median(run[key] for run in timed) for key in ("training", "whole", "loss", "accuracy")}
-    found["least"], found["most"] = (pick(run["training"] for run in timed) for pick in (min, max))
+    """Medians over the repetitions; memory was watched in the first."""
+    found = {key: statistics.median(run[key] for run in runs) for key in ("training", "whole", "loss", "accuracy")}
+    found["least"], found["most"] = (pick(run["training"] for run in runs) for pick in (min, max))
     return found | {"memory": runs[0]["memory"]}
 
 
@@ -290,8 +288,7 @@ def section(measured):
     lines += [
         f"`python validation/compare/peers.py --data FOLDER --envs FOLDER --fedgenie PROGRAM`: {measured['machine']}, "
         f"{measured['date']}, Python {measured['python']}, FedGenie {measured['fedgenie'] or '–'}. Medians of "
-        f"{measured['repetitions']} repetitions in which the programs take turns, after one not counted in which their "
-        "memory was measured.",
+        f"{measured['repetitions']} repetitions in which the programs take turns.",
         "",
         "The *training* is from the start of the first round to the end of the last: without imports, reading of data, "
         "starting of workers, but with all that a simulator does in a round. The *whole program* is from its start to "
@@ -305,7 +302,7 @@ def section(measured):
         "",
     ]
     for work, peers in rows.items():
-        done = {name: summary(runs) for name, runs in peers.items() if len(runs) > 1}
+        done = {name: summary(runs) for name, runs in peers.items() if runs}
         ours = done.get("fedgenie")
         about = (
             "softmax regression, 1,000 clients of 60 images, 10 in each of 100 rounds, a test after every 20th"
@@ -320,7 +317,10 @@ def section(measured):
             peer = PEER[name]
             own = measured["fedgenie"] if name == "fedgenie" else version(name)
             ratio = "" if name == "fedgenie" or not ours else f"1/{number(row['training'] / ours['training'])}"
-            cells = [peer.title, own, peer.how, number(row["training"])]
+            how = peer.how
+            if peer.threads != (1, 1):
+                how += f", {('one thread', 'two threads')[peer.threads[list(WORKS).index(work)] - 1]} of PyTorch"
+            cells = [peer.title, own, how, number(row["training"])]
             cells += [f"{number(row['least'])}–{number(row['most'])}", ratio, number(row["whole"])]
             cells += [f"{row['memory'] / 1e6:.0f}", f"{row['loss']:.4f}", f"{row['accuracy']:.4f}"]
             lines.append(f"| {' | '.join(cells)} |")
@@ -347,7 +347,7 @@ def figure(measured):
     left, right, bar, gap, width = 150, 70, 18, 8, 720
     parts, top = [], 16
     for work, peers in measured["found"].items():
-        done = {name: summary(runs)["training"] for name, runs in peers.items() if len(runs) > 1}
+        done = {name: summary(runs)["training"] for name, runs in peers.items() if runs}
         low, high = (math.log10(pick(done.values())) for pick in (min, max))
         low, high = math.floor(low - 0.1), math.ceil(high)
         scale = (width - left - right) / (high - low)
@@ -384,7 +384,7 @@ def parse():
     parser.add_argument("--python", default=sys.executable, help="Python 3.11 of the environments")
     parser.add_argument("--works", default=",".join(WORKS), help="comma-separated; all by default")
     parser.add_argument("--peers", default=",".join(PEER), help="comma-separated; all by default")
-    parser.add_argument("--repetitions", type=int, default=5, help="of each program, after one not counted")
+    parser.add_argument("--repetitions", type=int, default=5, help="of each program")
     parser.add_argument("--save", type=Path, help="also write the measurements to this file")
     parser.add_argument("--load", type=Path, help="write table and figure from such a file, without measuring")
     parser.add_argument("--print", action="store_true", help=f"print the table instead of writing {RESULTS.name}")

@@ -31,7 +31,7 @@ def configuration(task, out):
                 "metric_path": MODEL,
                 "metric_name": "accuracy",
                 "train_batch_size": work.batch,
-                "optimize_memory": False,  # else it calls the garbage collector several times per client
+                "optimize_memory": False,
             },
             "scheduler": "SyncScheduler",
             "scheduler_kwargs": {"num_clients": task.clients, "num_clients_per_round": work.cohort},
@@ -39,8 +39,6 @@ def configuration(task, out):
             "aggregator_kwargs": {"client_weights_mode": "equal", "optimize_memory": False},
             "num_global_epochs": work.rounds,
         },
-        "server_configs": {"optimize_memory": False},
-        "optimize_memory": False,
     }
 
 
@@ -69,6 +67,9 @@ def main():
         for k in range(task.clients):
             data = TensorDataset(*task.client(k))
             clients.append(SimClientAgent(OmegaConf.create(config), client_id=f"c{k}", client_dataset=data))
+        # Else each calls the garbage collector several times for a client, which takes most of the time.
+        for part in (server, server.scheduler, server.aggregator, *clients):
+            part.optimize_memory = False
         profiles = {client.get_id(): ClientProfile() for client in clients}
         logger = logging.getLogger("peers")
         driver = Driver(server, clients, profiles, work.cohort, logger, target_rounds=work.rounds)

@@ -6,7 +6,9 @@
 
 use super::cifar::{self, load_cifar_folder};
 use super::idx::{self, is_idx_folder, load_idx_folder};
-use super::{DataError, Dataset, Kept, NO_FOLDER, Recent, Shape, Split, csv, folder_or_source, located, npy, synthetic_images};
+use super::{
+    DataError, Dataset, Kept, NO_FOLDER, Recent, Shape, Split, csv, folder_or_source, located, npy, synthetic_images,
+};
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
