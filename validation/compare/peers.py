@@ -4,10 +4,10 @@
 
 Two works, FedAvg with one epoch a client:
 
-| work       | model              | clients × images   | a round | rounds | batch | learning rate | tests                  |
-|------------|--------------------|--------------------|---------|--------|-------|---------------|------------------------|
-| lr-mnist   | softmax, 1×28×28   | 1,000 × 60         | 10      | 100    | 10    | 0.01          | after every 20th round |
-| simple-cnn | SimpleCNN, 3×32×32 | as many as fit × 50 | 50     | 5      | 10    | 0.01          | one, not timed         |
+| work       | model              | clients × images    | a round | rounds | batch | rate | tests            |
+|------------|--------------------|---------------------|---------|--------|-------|------|------------------|
+| lr-mnist   | softmax, 1×28×28   | 1,000 × 60          | 10      | 100    | 10    | 0.01 | every 20th round |
+| simple-cnn | SimpleCNN, 3×32×32 | as many as fit × 50 | 50      | 5      | 10    | 0.01 | one, not timed   |
 
 FOLDER of --data holds Fashion-MNIST in `fashion-mnist` and CIFAR-10 in `cifar10`. Each simulator lives in a virtual
 environment of its own below --envs, with the versions in `peers/*.txt`, made when it is not there yet; those that use
@@ -20,7 +20,7 @@ import json
 import math
 import os
 import platform
-import shlex
+import resource
 import signal
 import statistics
 import subprocess
@@ -37,7 +37,7 @@ PEERS = HERE / "peers"
 RESULTS, FIGURE = HERE / "RESULTS.md", HERE / "peers.svg"
 HEADING = "## Beside other simulators"
 WORKS = {"lr-mnist": "LR-MNIST", "simple-cnn": "SimpleCNN"}
-LIMIT = 300  # seconds of one program; one that takes longer is listed as such
+LIMIT = 600  # seconds of one program; one that takes longer is listed as such
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,20 @@ class Memory(threading.Thread):
         return 0
 
 
+def busy():
+    """Seconds that all processors were busy, and those of programs started here."""
+    fields = [int(value) for value in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # User, nice, system, interrupts, and what the host took away.
+    return sum(fields[k] for k in (0, 1, 2, 5, 6, 7)) / os.sysconf("SC_CLK_TCK"), own.ru_utime + own.ru_stime
+
+
+OTHERS = []  # by program run, the share of the processors that others had meanwhile
+
+
 def program(command, watch=False, **more):
     """Output, seconds and peak memory (if `watch`) of a program in a session of its own."""
+    before = busy()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         begin = time.perf_counter()
         process = subprocess.Popen(
@@ -163,6 +175,8 @@ def program(command, watch=False, **more):
             raise Failed(f"not done after {LIMIT} s") from None
         finally:
             seconds = time.perf_counter() - begin
+            everyone, own = (after - value for after, value in zip(busy(), before))
+            OTHERS.append(max(0, everyone - own) / (seconds * os.cpu_count()))
             if memory:
                 memory.ended.set()
                 memory.join()
@@ -183,7 +197,7 @@ def program(command, watch=False, **more):
 def run_fedgenie(work, options, watch):
     """A run, and one of other length, by whose difference the start, the data and the end go out.
 
-    LR-MNIST: (100 + 1,000 rounds, 50 + 5 tests) - (100 rounds, 5 tests), over ten. SimpleCNN: five rounds - one, by 5/4.
+    LR-MNIST: (1,100 rounds, 55 tests) - (100 rounds, 5 tests), over ten. SimpleCNN: (five rounds - one), by 5/4.
     """
     scenario = ROOT / "scenarios/compare/lr_mnist.toml" if work == "lr-mnist" else PEERS / "simple_cnn.toml"
 
@@ -236,6 +250,17 @@ def measure(options):
     count = "import numpy, sys; print(len(numpy.load(sys.argv[1], mmap_mode='r')))"
     options.clients = int(checked([torch, "-c", count, options.dealt / "simple-cnn/labels.npy"]))
     found = {work: {name: [] for name in options.peers} for work in options.works}
+    measured = {
+        "found": found,
+        "failures": failures,
+        "clients": options.clients,
+        "repetitions": options.repetitions,
+        "others": OTHERS,
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "python": checked([torch, "-c", "import platform; print(platform.python_version())"]).strip(),
+        "fedgenie": checked([options.fedgenie, "--version"]).split()[-1] if "fedgenie" in options.peers else None,
+    }
     for work in options.works:
         able = [name for name in options.peers if name == "fedgenie" or name in pythons]
         for turn in range(options.repetitions):
@@ -252,16 +277,9 @@ def measure(options):
                     continue
                 last = found[work][name][-1]
                 print(f"{work} {turn} {name}: {json.dumps(last)}", file=sys.stderr, flush=True)
-    return {
-        "found": found,
-        "failures": failures,
-        "clients": options.clients,
-        "repetitions": options.repetitions,
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": machine(),
-        "python": platform.python_version(),
-        "fedgenie": checked([options.fedgenie, "--version"]).split()[-1] if "fedgenie" in options.peers else None,
-    }
+                if options.save:  # also on the way, for those who lose patience
+                    options.save.write_text(json.dumps(measured) + "\n")
+    return measured
 
 
 def machine():
@@ -288,7 +306,9 @@ def section(measured):
     lines += [
         f"`python validation/compare/peers.py --data FOLDER --envs FOLDER --fedgenie PROGRAM`: {measured['machine']}, "
         f"{measured['date']}, Python {measured['python']}, FedGenie {measured['fedgenie'] or '–'}. Medians of "
-        f"{measured['repetitions']} repetitions in which the programs take turns.",
+        f"{measured['repetitions']} repetitions in which the programs take turns. "
+        f"Other programs had {100 * statistics.median(measured['others']):.0f} % of the processors (median over the "
+        f"programs run; {100 * max(measured['others']):.0f} % at most).",
         "",
         "The *training* is from the start of the first round to the end of the last: without imports, reading of data, "
         "starting of workers, but with all that a simulator does in a round. The *whole program* is from its start to "
@@ -307,12 +327,13 @@ def section(measured):
         about = (
             "softmax regression, 1,000 clients of 60 images, 10 in each of 100 rounds, a test after every 20th"
             if work == "lr-mnist"
-            else f"{measured['clients']:,} clients of 50 images, 50 in each of 5 rounds: 250 client trainings; the test "
-            "after the last is not in the training"
+            else f"{measured['clients']:,} clients of 50 images, 50 in each of 5 rounds: 250 client trainings; the "
+            "test after the last is not in the training"
         )
         lines += [f"{WORKS[work]}: {about}.", ""]
-        lines += ["| | version | how | training [s] | least–most | FedGenie | whole program [s] | memory [MB] | test loss | accuracy |"]
-        lines += ["|---|---|---|---|---|---|---|---|---|---|"]
+        columns = ["", "version", "how", "training [s]", "least–most", "FedGenie", "whole program [s]", "memory [MB]"]
+        columns += ["test loss", "accuracy"]
+        lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         for name, row in sorted(done.items(), key=lambda item: item[1]["training"]):
             peer = PEER[name]
             own = measured["fedgenie"] if name == "fedgenie" else version(name)
@@ -415,6 +436,7 @@ def parse():
 
 def main():
     options = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the program under way is ended as well
     try:
         measured = json.loads(options.load.read_text()) if options.load else measure(options)
     except Failed as error:

@@ -117,7 +117,8 @@ def deal(folder, out):
         order = np.random.default_rng(1).permutation(len(train[1]))[: len(train[1]) // size * size]
         images, labels = (values[order].reshape(-1, size, *values.shape[1:]) for values in train)
         (out / name).mkdir(parents=True, exist_ok=True)
-        for part, values in (("images", images), ("labels", labels), ("test_images", test[0]), ("test_labels", test[1])):
+        parts = {"images": images, "labels": labels, "test_images": test[0], "test_labels": test[1]}
+        for part, values in parts.items():
             np.save(out / name / f"{part}.npy", values)
 
     flat = lambda part: (part[0].reshape(len(part[0]), -1), part[1])  # noqa: E731
