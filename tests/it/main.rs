@@ -61,6 +61,7 @@ mod oort;
 mod openings;
 mod options;
 mod outside;
+mod overlapping;
 mod overwrite;
 mod packs;
 mod policies;

@@ -16,6 +16,7 @@ PyTorch share that of `peers/torch.txt`. PyTorch's wheels for Linux bring severa
 """
 
 import argparse
+import ctypes
 import json
 import math
 import os
@@ -37,6 +38,9 @@ PEERS = HERE / "peers"
 RESULTS, FIGURE = HERE / "RESULTS.md", HERE / "peers.svg"
 HEADING = "## Beside other simulators"
 WORKS = {"lr-mnist": "LR-MNIST", "simple-cnn": "SimpleCNN"}
+QUIET = 0.1  # of the processors: what other programs may have during a measurement
+PATIENCE = 120  # seconds to wait for that
+PR_SET_CHILD_SUBREAPER = 36  # of Linux: processes whose parents end become those of this program
 LIMIT = 600  # seconds of one program; one that takes longer is listed as such
 
 
@@ -157,11 +161,34 @@ def busy():
     return sum(fields[k] for k in (0, 1, 2, 5, 6, 7)) / os.sysconf("SC_CLK_TCK"), own.ru_utime + own.ru_stime
 
 
-OTHERS = []  # by program run, the share of the processors that others had meanwhile
+def reap():
+    """Ends the wait of processes whose parents have ended, so that their time counts as of programs started here."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def others(before, after, seconds):
+    """The share of the processors that programs not started here had."""
+    everyone, own = (two - one for one, two in zip(before, after))
+    return max(0, everyone - own) / (seconds * os.cpu_count())
+
+
+def wait_for_quiet():
+    """Until other programs leave the processors alone, but no longer than PATIENCE."""
+    end = time.perf_counter() + PATIENCE
+    while time.perf_counter() < end:
+        before = busy()
+        time.sleep(1)
+        if others(before, busy(), 1) < QUIET:
+            return
 
 
 def program(command, watch=False, **more):
-    """Output, seconds and peak memory (if `watch`) of a program in a session of its own."""
+    """Output, seconds, others' share and peak memory (if `watch`) of a program in a session of its own."""
+    wait_for_quiet()
     before = busy()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         begin = time.perf_counter()
@@ -175,8 +202,6 @@ def program(command, watch=False, **more):
             raise Failed(f"not done after {LIMIT} s") from None
         finally:
             seconds = time.perf_counter() - begin
-            everyone, own = (after - value for after, value in zip(busy(), before))
-            OTHERS.append(max(0, everyone - own) / (seconds * os.cpu_count()))
             if memory:
                 memory.ended.set()
                 memory.join()
@@ -185,13 +210,15 @@ def program(command, watch=False, **more):
             except ProcessLookupError:
                 pass
             process.wait()
+            reap()
+            share = others(before, busy(), time.perf_counter() - begin)
         out.seek(0)
         errors.seek(0)
         text, error = out.read(), errors.read()
     if code:
         lines = [line for line in error.splitlines() if "Error" in line] or error.splitlines() or [f"exit code {code}"]
         raise Failed(lines[0].strip() if "torch.distributed" in error else lines[-1].strip())
-    return text, seconds, memory.peak if memory else 0
+    return text, seconds, share, memory.peak if memory else 0
 
 
 def run_fedgenie(work, options, watch):
@@ -209,14 +236,15 @@ def run_fedgenie(work, options, watch):
                 command += ["--set", f"population.clients={options.clients}"]
             return program(command, watch)
 
-    text, whole, memory = once(100 if work == "lr-mnist" else 5, watch)
+    text, whole, share, memory = once(100 if work == "lr-mnist" else 5, watch)
+    _, other, share_other, _ = once(1_100 if work == "lr-mnist" else 1)
     final = json.loads(text)["runs"][0]["final"]
     if work == "lr-mnist":
-        training = (once(1_100)[1] - whole) / 10
+        training = (other - whole) / 10
     else:
-        training = (whole - once(1)[1]) * 5 / 4
+        training = (whole - other) * 5 / 4
     found = {"training": training, "loss": final["test_loss"], "accuracy": final["test_accuracy"]}
-    return found | {"whole": whole, "memory": memory}
+    return found | {"whole": whole, "memory": memory, "others": max(share, share_other)}
 
 
 def run_peer(name, work, options, pythons, watch):
@@ -227,11 +255,22 @@ def run_peer(name, work, options, pythons, watch):
     if peer.own_torch:
         del environment["OMP_NUM_THREADS"]
     with tempfile.TemporaryDirectory() as folder:  # some leave files where they run
-        text, whole, memory = program(command, watch, env=environment, cwd=folder)
+        text, whole, share, memory = program(command, watch, env=environment, cwd=folder)
     lines = [line for line in text.splitlines() if line.startswith('{"training"')]
     if not lines:
         raise Failed("ended without a result")
-    return json.loads(lines[-1]) | {"whole": whole, "memory": memory}
+    return json.loads(lines[-1]) | {"whole": whole, "memory": memory, "others": share}
+
+
+def run(name, work, options, pythons, watch):
+    """One that other programs disturbed is done again, twice at most; then the least disturbed counts."""
+    tries = []
+    while len(tries) < 3 and (not tries or tries[-1]["others"] > QUIET):
+        if name == "fedgenie":
+            tries.append(run_fedgenie(work, options, watch))
+        else:
+            tries.append(run_peer(name, work, options, pythons, watch))
+    return min(tries, key=lambda found: found["others"])
 
 
 def measure(options):
@@ -254,31 +293,25 @@ def measure(options):
         "found": found,
         "failures": failures,
         "clients": options.clients,
-        "repetitions": options.repetitions,
-        "others": OTHERS,
         "date": time.strftime("%Y-%m-%d"),
         "machine": machine(),
         "python": checked([torch, "-c", "import platform; print(platform.python_version())"]).strip(),
         "fedgenie": checked([options.fedgenie, "--version"]).split()[-1] if "fedgenie" in options.peers else None,
     }
-    for work in options.works:
-        able = [name for name in options.peers if name == "fedgenie" or name in pythons]
-        for turn in range(options.repetitions):
-            for name in list(able):
-                try:
-                    if name == "fedgenie":
-                        found[work][name].append(run_fedgenie(work, options, turn == 0))
-                    else:
-                        found[work][name].append(run_peer(name, work, options, pythons, turn == 0))
-                except Failed as error:
-                    able.remove(name)
-                    failures[name] = "; ".join([*filter(None, [failures.get(name)]), f"{WORKS[work]}: {error}"])
-                    print(f"{name}: {failures[name]}", file=sys.stderr, flush=True)
-                    continue
-                last = found[work][name][-1]
-                print(f"{work} {turn} {name}: {json.dumps(last)}", file=sys.stderr, flush=True)
-                if options.save:  # also on the way, for those who lose patience
-                    options.save.write_text(json.dumps(measured) + "\n")
+    able = [(work, name) for work in options.works for name in options.peers if name == "fedgenie" or name in pythons]
+    for turn in range(options.repetitions):
+        for work, name in list(able):
+            try:
+                last = run(name, work, options, pythons, turn == 0)
+            except Failed as error:
+                able.remove((work, name))
+                failures[name] = "; ".join([*filter(None, [failures.get(name)]), f"{WORKS[work]}: {error}"])
+                print(f"{name}: {failures[name]}", file=sys.stderr, flush=True)
+                continue
+            found[work][name].append(last)
+            print(f"{work} {turn} {name}: {json.dumps(last)}", file=sys.stderr, flush=True)
+            if options.save:  # also on the way, for those who lose patience
+                options.save.write_text(json.dumps(measured) + "\n")
     return measured
 
 
@@ -302,13 +335,17 @@ def number(value):
 
 def section(measured):
     rows = measured["found"]
+    runs = [run for peers in rows.values() for found in peers.values() for run in found]
+    repetitions = min(len(found) for peers in rows.values() for found in peers.values() if found)
+    shares = [100 * run["others"] for run in runs]
     lines = [HEADING, ""]
     lines += [
         f"`python validation/compare/peers.py --data FOLDER --envs FOLDER --fedgenie PROGRAM`: {measured['machine']}, "
         f"{measured['date']}, Python {measured['python']}, FedGenie {measured['fedgenie'] or '–'}. Medians of "
-        f"{measured['repetitions']} repetitions in which the programs take turns. "
-        f"Other programs had {100 * statistics.median(measured['others']):.0f} % of the processors (median over the "
-        f"programs run; {100 * max(measured['others']):.0f} % at most).",
+        f"{repetitions} repetitions in which the programs take turns. "
+        f"Other programs had {statistics.median(shares):.0f} % of the processors meanwhile (median of the runs; "
+        f"{max(shares):.0f} % at most); a run in which they had more than {100 * QUIET:.0f} % was done again, twice at "
+        "most.",
         "",
         "The *training* is from the start of the first round to the end of the last: without imports, reading of data, "
         "starting of workers, but with all that a simulator does in a round. The *whole program* is from its start to "
@@ -437,6 +474,7 @@ def parse():
 def main():
     options = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the program under way is ended as well
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         measured = json.loads(options.load.read_text()) if options.load else measure(options)
     except Failed as error:

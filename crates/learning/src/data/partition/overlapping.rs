@@ -17,21 +17,22 @@
 //! clients, here a client over classes.
 //!
 //! # Cost
-//! Nobody keeps a client's examples: they are drawn again whenever they are asked for, in O(n_k·C + N/64) time and N/8
-//! bytes. An idle client takes no memory with `size`, and 4 bytes with sizes of the population. Of more than 1,000
+//! Nobody keeps a client's examples: they are drawn again whenever they are asked for, in O(n_k·C + N/64) time and at most
+//! N/8 bytes. An idle client takes no memory with `size`, and 4 bytes with sizes of the population. Of more than 1,000
 //! clients, statements about classes are of the first 1,000.
 //!
 //! # Determinism
-//! Stream (Partition, client, 14): with `alpha` a uniform for each class, ascending; the class of each example; then
-//! the members of each class, ascending, by Floyd's algorithm. A client's examples are ordered by class, and ascend
-//! within it.
+//! Stream (Partition, client, 14): with `alpha` a Gamma(α) variate for each class, ascending (its logarithm, by G.
+//! Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", ACM Transactions on Mathematical
+//! Software 26(3), 2000: of shape α + 1, then a uniform to the power 1/α); the class of each example; then the members
+//! of each class, ascending, by Floyd's algorithm. A client's examples are ordered by class, and ascend within it.
 
-use super::dirichlet::gamma_weights;
 use super::{Partition, PartitionError, PartitionSettings, check_positive, check_shape};
 use crate::data::Dataset;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::math::special::gamma_lower_inverse;
+use fedgenie_core::math::float::{exp, ln, sqrt};
+use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -166,19 +167,17 @@ impl Drawn {
     /// How many examples of each class a client has.
     fn counts(&self, size: usize, rng: &mut StreamRng) -> Vec<usize> {
         let Some(alpha) = self.alpha else { return vec![size] };
-        let uniforms: Vec<f64> = self.pool.iter().map(|_| rng.uniform()).collect();
-        let quantile = |u| gamma_lower_inverse(alpha, u);
-        let mut weights = gamma_weights(&uniforms, alpha, &quantile).expect("quantiles of a gamma law are weights");
+        let mut weights = mixture(self.pool.len(), alpha, rng);
         let left = |counts: &[usize]| -> Vec<usize> {
             self.pool.iter().zip(counts).map(|(members, count)| members.len() - count).collect()
         };
         let mut counts = vec![0; self.pool.len()];
-        close(&mut weights, &left(&counts));
+        let mut sum = close(&mut weights, &left(&counts));
         for _ in 0..size {
-            let class = pick(&weights, rng);
+            let class = pick(&weights, sum, rng);
             counts[class] += 1;
             if counts[class] == self.pool[class].len() {
-                close(&mut weights, &left(&counts));
+                sum = close(&mut weights, &left(&counts));
             }
         }
         counts
@@ -196,8 +195,35 @@ impl Drawn {
     }
 }
 
+/// Weights of a symmetric Dirichlet law, the largest of which is 1: from logarithms, so that those of a small shape do
+/// not all vanish.
+fn mixture(classes: usize, alpha: f64, rng: &mut StreamRng) -> Vec<f64> {
+    let mut weights: Vec<f64> = (0..classes).map(|_| ln_gamma_variate(alpha, rng)).collect();
+    let most = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    weights.iter_mut().for_each(|weight| *weight = exp(*weight - most));
+    weights
+}
+
+/// The logarithm of a Gamma(α) variate.
+fn ln_gamma_variate(alpha: f64, rng: &mut StreamRng) -> f64 {
+    let d = alpha + 2.0 / 3.0;
+    let c = 1.0 / sqrt(9.0 * d);
+    loop {
+        let x = normal_quantile(rng.uniform());
+        let v = 1.0 + c * x;
+        if v <= 0.0 {
+            continue;
+        }
+        let cube = v * v * v;
+        if ln(rng.uniform()) < 0.5 * x * x + d * (1.0 - cube + ln(cube)) {
+            return ln(d * cube) + ln(rng.uniform()) / alpha;
+        }
+    }
+}
+
 /// Takes the weight of classes of which nothing is left. Where the others have none, they have it by what is left.
-fn close(weights: &mut [f64], left: &[usize]) {
+/// Returns the sum of the weights.
+fn close(weights: &mut [f64], left: &[usize]) -> f64 {
     for (weight, &left) in weights.iter_mut().zip(left) {
         if left == 0 {
             *weight = 0.0;
@@ -206,11 +232,11 @@ fn close(weights: &mut [f64], left: &[usize]) {
     if weights.iter().all(|&weight| weight == 0.0) {
         weights.iter_mut().zip(left).for_each(|(weight, &left)| *weight = left as f64);
     }
+    weights.iter().sum()
 }
 
 /// A class, by weights of which one is positive.
-fn pick(weights: &[f64], rng: &mut StreamRng) -> usize {
-    let sum: f64 = weights.iter().sum();
+fn pick(weights: &[f64], sum: f64, rng: &mut StreamRng) -> usize {
     let mut place = rng.uniform() * sum;
     let mut last = 0;
     for (class, &weight) in weights.iter().enumerate() {
@@ -226,21 +252,36 @@ fn pick(weights: &[f64], rng: &mut StreamRng) -> usize {
     last
 }
 
+/// Subsets up to this size are looked through, larger ones marked in a set of bits.
+const FEW: usize = 48;
+
 /// Adds a uniformly random subset, ascending: Floyd's algorithm (Bentley and Floyd, Communications of the ACM 30, 1987).
 fn subset(members: &[u32], count: usize, rng: &mut StreamRng, examples: &mut Vec<u32>) {
-    let mut chosen = vec![0_u64; members.len().div_ceil(64)];
-    for last in members.len() - count..members.len() {
-        let found = rng.below(last as u64 + 1) as usize;
-        let is_new = chosen[found / 64] >> (found % 64) & 1 == 0;
-        let place = if is_new { found } else { last };
-        chosen[place / 64] |= 1 << (place % 64);
-    }
-    for (word, mut bits) in chosen.into_iter().enumerate() {
-        while bits != 0 {
-            examples.push(members[64 * word + bits.trailing_zeros() as usize]);
-            bits &= bits - 1;
+    let begin = examples.len();
+    let lasts = members.len() - count..members.len();
+    if count <= FEW {
+        for last in lasts {
+            let found = rng.below(last as u64 + 1) as u32;
+            let is_there = examples[begin..].contains(&found);
+            examples.push(if is_there { last as u32 } else { found });
+        }
+        examples[begin..].sort_unstable();
+    } else {
+        let mut chosen = vec![0_u64; members.len().div_ceil(64)];
+        for last in lasts {
+            let found = rng.below(last as u64 + 1) as usize;
+            let is_there = chosen[found / 64] >> (found % 64) & 1 == 1;
+            let place = if is_there { last } else { found };
+            chosen[place / 64] |= 1 << (place % 64);
+        }
+        for (word, mut bits) in chosen.into_iter().enumerate() {
+            while bits != 0 {
+                examples.push(64 * word as u32 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
         }
     }
+    examples[begin..].iter_mut().for_each(|place| *place = members[*place as usize]);
 }
 
 #[cfg(test)]
@@ -297,6 +338,38 @@ mod tests {
             // 120 expected of each row; by class its variance is larger.
             let mean = of_row.iter().sum::<u32>() as f64 / 2_000.0;
             assert!(mean == 120.0 && of_row.iter().all(|&count| (50..200).contains(&count)), "{alpha}: {of_row:?}");
+        }
+    }
+
+    #[test]
+    fn subsets_are_as_likely_as_any_other_both_ways() {
+        let members: Vec<u32> = (0..60).map(|member| 3 * member).collect();
+        for count in [FEW, FEW + 1] {
+            let mut rng = Streams::new(2).stream(Purpose::Example, 0, 0);
+            let mut times = [0_u32; 60];
+            for _ in 0..4_000 {
+                let mut found = vec![7];
+                subset(&members, count, &mut rng, &mut found);
+                assert!(found[0] == 7 && found.len() == count + 1 && found[1..].is_sorted_by(|one, next| one < next));
+                found[1..].iter().for_each(|member| times[*member as usize / 3] += 1);
+            }
+            let expected = 4_000 * count as u32 / 60;
+            assert!(times.iter().all(|&times| times.abs_diff(expected) < 120), "{times:?}");
+        }
+    }
+
+    /// Mean and variance of a variate's logarithm are digamma(α) and trigamma(α).
+    #[test]
+    fn logarithms_of_gamma_variates_have_their_moments() {
+        let mut rng = Streams::new(3).stream(Purpose::Example, 0, 0);
+        for (alpha, mean, variance) in
+            [(0.3, -3.502_524_2, 12.245_36), (1.0, -0.577_215_7, 1.644_934), (20.0, 2.970_524, 0.051_270_8)]
+        {
+            let drawn: Vec<f64> = (0..200_000).map(|_| ln_gamma_variate(alpha, &mut rng)).collect();
+            let found = drawn.iter().sum::<f64>() / 2e5;
+            let spread = drawn.iter().map(|x| (x - found) * (x - found)).sum::<f64>() / 2e5;
+            assert!((found - mean).abs() < 5.0 * sqrt(variance / 2e5), "{alpha}: {found}");
+            assert!((spread / variance - 1.0).abs() < 0.03, "{alpha}: {spread}");
         }
     }
 

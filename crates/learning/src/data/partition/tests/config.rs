@@ -34,6 +34,14 @@ fn every_kind_is_read_with_its_defaults_and_dealt_out() {
         assert_eq!((partition.clients(), partition.examples()), (12, 600), "{config:?}");
         assert!(partition.skew(&data).smallest > 0, "{config:?}");
     }
+    let drawn = parsed(json!({"overlapping": {"size": 40, "alpha": 0.5}}));
+    drawn.check().unwrap();
+    let partition = drawn.build(&data, 12, &[], &Streams::new(1)).unwrap();
+    assert_eq!((partition.clients(), partition.examples(), drawn.is_declared()), (12, 480, false));
+    let declared = parsed(json!("overlapping"));
+    assert!(declared.is_declared());
+    let sizes: Vec<u32> = (0..12).collect();
+    assert_eq!(declared.build(&data, 12, &sizes, &Streams::new(1)).unwrap().examples(), 66);
     let two = |law: &str| {
         format!(r#"{{"dirichlet-two-level": {{"servers": 3, "alpha_server": 1, "alpha_client": 1{law}}}}}"#)
     };
