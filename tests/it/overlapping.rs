@@ -40,7 +40,7 @@ fn every_protocol_trains_more_clients_than_there_are_examples() {
         "[protocol.over-selection]\nask = 5\ntake = 4\n",
         "[protocol.deadline]\ncohort = 4\ndeadline = \"2 s\"\n",
     ] {
-        let place = Workplace::with(&scenario(protocol, "30"));
+        let place = Workplace::with(&changed(&scenario(protocol, "30"), "rounds = 4", "rounds = 30"));
         place.run_into("one", &["--threads", "1"]);
         place.run_into("two", &["--threads", "2"]);
         assert_eq!(place.digests("one"), place.digests("two"), "{protocol}");

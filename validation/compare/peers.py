@@ -38,6 +38,7 @@ PEERS = HERE / "peers"
 RESULTS, FIGURE = HERE / "RESULTS.md", HERE / "peers.svg"
 HEADING = "## Beside other simulators"
 WORKS = {"lr-mnist": "LR-MNIST", "simple-cnn": "SimpleCNN"}
+TRAININGS = {"lr-mnist": 1_000, "simple-cnn": 250}  # of clients, in all rounds
 QUIET = 0.1  # of the processors: what other programs may have during a measurement
 PATIENCE = 120  # seconds to wait for that
 PR_SET_CHILD_SUBREAPER = 36  # of Linux: processes whose parents end become those of this program
@@ -176,9 +177,9 @@ def others(before, after, seconds):
     return max(0, everyone - own) / (seconds * os.cpu_count())
 
 
-def wait_for_quiet():
-    """Until other programs leave the processors alone, but no longer than PATIENCE."""
-    end = time.perf_counter() + PATIENCE
+def wait_for_quiet(patience):
+    """Until other programs leave the processors alone, but no longer than so many seconds."""
+    end = time.perf_counter() + patience
     while time.perf_counter() < end:
         before = busy()
         time.sleep(1)
@@ -188,7 +189,7 @@ def wait_for_quiet():
 
 def program(command, watch=False, **more):
     """Output, seconds, others' share and peak memory (if `watch`) of a program in a session of its own."""
-    wait_for_quiet()
+    wait_for_quiet(PATIENCE)
     before = busy()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         begin = time.perf_counter()
@@ -238,7 +239,10 @@ def run_fedgenie(work, options, watch):
 
     text, whole, share, memory = once(100 if work == "lr-mnist" else 5, watch)
     _, other, share_other, _ = once(1_100 if work == "lr-mnist" else 1)
-    final = json.loads(text)["runs"][0]["final"]
+    run = json.loads(text)["runs"][0]
+    final = run["final"]
+    if run["arrived"] != TRAININGS[work]:
+        raise Failed(f"trained {run['arrived']:,} clients, not {TRAININGS[work]:,}")
     if work == "lr-mnist":
         training = (other - whole) / 10
     else:
@@ -259,13 +263,17 @@ def run_peer(name, work, options, pythons, watch):
     lines = [line for line in text.splitlines() if line.startswith('{"training"')]
     if not lines:
         raise Failed("ended without a result")
-    return json.loads(lines[-1]) | {"whole": whole, "memory": memory, "others": share}
+    found = json.loads(lines[-1])
+    if found["trainings"] != TRAININGS[work]:
+        raise Failed(f"trained {found['trainings']:,} clients, not {TRAININGS[work]:,}")
+    return found | {"whole": whole, "memory": memory, "others": share}
 
 
 def run(name, work, options, pythons, watch):
     """One that other programs disturbed is done again, twice at most; then the least disturbed counts."""
     tries = []
-    while len(tries) < 3 and (not tries or tries[-1]["others"] > QUIET):
+    most = 1 if options.any_load else 3
+    while len(tries) < most and (not tries or tries[-1]["others"] > QUIET):
         if name == "fedgenie":
             tries.append(run_fedgenie(work, options, watch))
         else:
@@ -368,8 +376,8 @@ def section(measured):
             "test after the last is not in the training"
         )
         lines += [f"{WORKS[work]}: {about}.", ""]
-        columns = ["", "version", "how", "training [s]", "least–most", "FedGenie", "whole program [s]", "memory [MB]"]
-        columns += ["test loss", "accuracy"]
+        columns = ["", "version", "how", "training [s]", "least–most", "FedGenie takes", "whole program [s]"]
+        columns += ["memory [MB]", "test loss", "accuracy"]
         lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         for name, row in sorted(done.items(), key=lambda item: item[1]["training"]):
             peer = PEER[name]
@@ -443,6 +451,7 @@ def parse():
     parser.add_argument("--works", default=",".join(WORKS), help="comma-separated; all by default")
     parser.add_argument("--peers", default=",".join(PEER), help="comma-separated; all by default")
     parser.add_argument("--repetitions", type=int, default=5, help="of each program")
+    parser.add_argument("--any-load", action="store_true", help="do nothing again because other programs were busy")
     parser.add_argument("--save", type=Path, help="also write the measurements to this file")
     parser.add_argument("--load", type=Path, help="write table and figure from such a file, without measuring")
     parser.add_argument("--print", action="store_true", help=f"print the table instead of writing {RESULTS.name}")

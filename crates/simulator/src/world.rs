@@ -421,8 +421,8 @@ impl World {
         Context { settings: &self.training.local, streams: &self.streams, loss_rms: false, halt: &NEVER }
     }
 
-    /// Several runs will share this world: what clients learn from the model that they begin with is kept, to be trained
-    /// once. This changes no result.
+    /// Several runs will share this world: what clients learn from the model that they begin with is kept, to be
+    /// trained once. This changes no result.
     pub fn share(&self) {
         self.first_updates.share();
     }

@@ -74,6 +74,7 @@ def main():
         logger = logging.getLogger("peers")
         driver = Driver(server, clients, profiles, work.cohort, logger, target_rounds=work.rounds)
         driver.run()
+    clock.trainings = sum(past["accepted_count"] for past in driver.history)
     clock.report(*(found or driver.test()))
 
 

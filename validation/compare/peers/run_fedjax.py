@@ -71,7 +71,9 @@ def main():
     state, found = algorithm.init(model.init(jax.random.PRNGKey(1))), None
     clock.start()
     for number in range(1, work.rounds + 1):
-        state, _ = algorithm.apply(state, sampler.sample())
+        cohort = sampler.sample()
+        clock.trainings += len(cohort)
+        state, _ = algorithm.apply(state, cohort)
         if task.tests(number):
             found = test(state.params)
     jax.block_until_ready(state.params)

@@ -32,6 +32,7 @@ class Server(fedavg.Server):
         CLOCK.start()
         answer = super().iterate()
         CLOCK.stop()
+        CLOCK.trainings += len(self.received_clients)
         return answer
 
 

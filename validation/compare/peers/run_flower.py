@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -15,6 +16,17 @@ from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
 from flower_client import train
 from work import Clock, Task
+
+
+class Counted(FedAvg):
+    """FedAvg that counts the answers of clients."""
+
+    clock = None
+
+    def aggregate_train(self, server_round, replies):
+        replies = list(replies)
+        self.clock.trainings += sum(not reply.has_error() for reply in replies)
+        return super().aggregate_train(server_round, replies)
 
 
 def client_app(name, folder):
@@ -49,8 +61,11 @@ def main():
     @server.main()
     def serve(grid: Grid, context: Context) -> None:
         fraction = task.work.cohort / task.clients
-        strategy = FedAvg(fraction_train=fraction, fraction_evaluate=0.0, min_available_nodes=task.clients)
+        strategy = Counted(fraction_train=fraction, fraction_evaluate=0.0, min_available_nodes=task.clients)
+        strategy.clock = clock
         arrays = ArrayRecord(model.state_dict())
+        while len(list(grid.get_node_ids())) < task.clients:  # else the first cohort is a share of those there
+            time.sleep(0.1)
         strategy.start(grid=grid, initial_arrays=arrays, num_rounds=rounds, evaluate_fn=evaluate)
 
     resources = {"client_resources": {"num_cpus": 1, "num_gpus": 0}, "init_args": {"num_cpus": 2}}

@@ -23,6 +23,9 @@ class Watch(FederationObserver):
     def start_round(self, round, global_model):
         self.clock.start()
 
+    def selected_clients(self, round, clients):
+        self.clock.trainings += len(clients)
+
     def end_round(self, round):
         if self.task.tests(round):
             self.found = self.task.test(self.model)

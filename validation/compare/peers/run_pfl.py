@@ -62,9 +62,14 @@ def main():
     net = losses(task.model())
     model = PyTorchModel(net, torch.optim.SGD, torch.optim.SGD(net.parameters(), lr=1.0))
     users = [Dataset(task.client(k), user_id=str(k)) for k in range(task.clients)]
-    sampler = get_user_sampler("minimize_reuse", list(range(task.clients)))
+    draw, clock = get_user_sampler("minimize_reuse", list(range(task.clients))), Clock()
+
+    def sampler():
+        clock.trainings += 1  # both processes draw the whole cohort
+        return draw()
+
     training = FederatedDataset(users.__getitem__, sampler)
-    clock, callbacks = Clock(), []
+    callbacks = []
     if work.every:
         test = Dataset(task.test_set())
         callbacks.append(CentralEvaluationCallback(test, NNEvalHyperParams(local_batch_size=None), work.every))

@@ -61,6 +61,7 @@ def linear(task):
         clock.start()
         loss, accuracy = loop(workers, state, updates, len(labels), 0)
         clock.stop()
+    clock.trainings = task.work.rounds * task.work.cohort
     clock.report(loss, accuracy)
 
 
@@ -75,6 +76,7 @@ def network(task):
         clock.start()
         for _ in range(task.work.rounds):
             cohort = torch.randperm(task.clients, generator=generator)[: task.work.cohort].tolist()
+            clock.trainings += len(cohort)
             rows = list(enumerate(cohort))
             parts = (share(len(rows), process, PROCESSES) for process in range(PROCESSES))
             workers.ask([[rows[k] for k in part] for part in parts])

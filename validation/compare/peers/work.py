@@ -91,10 +91,11 @@ class Task:
 
 
 class Clock:
-    """Seconds from the start of the first round to the end of the last."""
+    """Seconds from the start of the first round to the end of the last, and the clients trained in them."""
 
     def __init__(self):
         self.begin = self.end = None
+        self.trainings = 0
 
     def start(self):
         if self.begin is None:
@@ -105,6 +106,7 @@ class Clock:
 
     def report(self, loss, accuracy):
         found = {"training": self.end - self.begin, "loss": float(loss), "accuracy": float(accuracy)}
+        found["trainings"] = self.trainings
         print("\n" + json.dumps(found), flush=True)
 
 

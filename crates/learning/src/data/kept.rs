@@ -1,4 +1,4 @@
-//! Contents of files, kept for the other seeds and points of an experiment, and what a seed draws, for its other points.
+//! Contents of files, kept for the other seeds and points of an experiment; what a seed draws, for its other points.
 
 use super::DataError;
 use std::collections::{BTreeMap, VecDeque};
@@ -53,8 +53,8 @@ impl<T> Recent<T> {
         Self { values: Mutex::new(VecDeque::new()), most }
     }
 
-    /// The value of a key and a seed, which `make` makes with its number of bytes if it is not there (any more). Threads
-    /// may make different values side by side.
+    /// The value of a key and a seed, which `make` makes with its number of bytes if it is not there (any more).
+    /// Threads may make different values side by side.
     ///
     /// # Errors
     /// As `make`; then nothing is kept.

@@ -1,10 +1,10 @@
 //! Scores of all items for a block of users at a time. What an item's part is, is worked out once.
 //!
 //! # Definition
-//! With `a` the user's and `b` the item's part of a hidden number, `tanh(a + b) = 1 − 2/(e^{2a} e^{2b} + 1)`: a number of
-//! each user and of each item takes an exponential, and each pair a reciprocal. That holds to the last digits as long as
-//! no power leaves the range of `f32`; where an item's part is larger than [`PART_MAX`], tanh is worked out pair by pair.
-//! Weights of channels are divided by their sum once they are summed up with the values.
+//! With `a` the user's and `b` the item's part of a hidden number, `tanh(a + b) = 1 − 2/(e^{2a} e^{2b} + 1)`: a number
+//! of each user and of each item takes an exponential, and each pair a reciprocal. That holds to the last digits as
+//! long as no power leaves the range of `f32`; where an item's part is larger than [`PART_MAX`], tanh is worked out
+//! pair by pair. Weights of channels are divided by their sum once they are summed up with the values.
 //!
 //! # Determinism
 //! As in training: sums take one fused multiply-add for each term, in ascending order.

@@ -83,36 +83,30 @@ struct Weigh<'a> {
     layer: &'a mut Attention,
 }
 
-impl Kernel for Weigh<'_> {
-    type Output = ();
-
+impl Weigh<'_> {
+    /// The numbers of ends, and of each edge the slope of its score and `e` to the score less the node's largest.
     #[inline(always)]
-    fn run<const WIDE: bool>(self) {
-        let Self { graph, heads, part, weights, is_last, layer } = self;
-        let (nodes, edges, lanes) = (graph.nodes(), graph.neighbours.len(), heads * part);
-        let Attention { turned, of_ends, weights: alpha, slopes: score_slopes, shares, output } = layer;
+    fn scores(&mut self) {
+        let Self { graph, heads, part, weights, .. } = *self;
+        let (nodes, edges) = (graph.nodes(), graph.neighbours.len());
+        let Attention { turned, of_ends, weights: alpha, slopes, .. } = &mut *self.layer;
         for (of_end, vector) in of_ends.iter_mut().zip(&weights.attention) {
             prepare(of_end, nodes * heads, 0.0);
-            for (number, (row, vector)) in
-                of_end.iter_mut().zip(turned.chunks_exact(part).zip(vector.chunks_exact(part).cycle()))
-            {
-                let mut sum = Lanes::ZERO;
-                for lane in 0..part {
-                    sum = row[lane].mul_add(vector[lane], sum);
-                }
-                *number = sum.sum();
+            let rows = turned.chunks_exact(part).zip(vector.chunks_exact(part).cycle());
+            for (number, (row, vector)) in of_end.iter_mut().zip(rows) {
+                *number = dot(row, vector).sum();
             }
         }
         // Whole vectors for the exponential.
         prepare(alpha, (heads * edges).next_multiple_of(LANES), 0.0);
-        score_slopes.resize(heads * edges, 0.0);
+        slopes.resize(heads * edges, 0.0);
         for head in 0..heads {
             let (alpha, of_edge) = (&mut alpha[head * edges..][..edges], weights.of_edge[head]);
-            let score_slopes = &mut score_slopes[head * edges..][..edges];
+            let slopes = &mut slopes[head * edges..][..edges];
             for node in 0..nodes {
                 let of_own = of_ends[0][node * heads + head];
                 let around = Around::of(graph, node);
-                let row = alpha[around.edges.clone()].iter_mut().zip(&mut score_slopes[around.edges.clone()]);
+                let row = alpha[around.edges.clone()].iter_mut().zip(&mut slopes[around.edges.clone()]);
                 let mut most = f32::NEG_INFINITY;
                 for ((score, slope), (&other, (&one, &two))) in row.zip(around.each()) {
                     let plain = of_own + of_ends[1][other as usize * heads + head];
@@ -127,6 +121,18 @@ impl Kernel for Weigh<'_> {
         for chunk in alpha.as_chunks_mut::<LANES>().0 {
             *chunk = Lanes(*chunk).map(functions::exp).0;
         }
+    }
+}
+
+impl Kernel for Weigh<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(mut self) {
+        self.scores();
+        let Self { graph, heads, part, weights, is_last, layer } = self;
+        let (nodes, edges, lanes) = (graph.nodes(), graph.neighbours.len(), heads * part);
+        let Attention { turned, weights: alpha, shares, output, .. } = layer;
         shares.iter_mut().for_each(|shares| prepare(shares, nodes * heads, 0.0));
         output.resize(nodes * lanes, Lanes::ZERO);
         for node in 0..nodes {

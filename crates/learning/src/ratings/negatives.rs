@@ -30,8 +30,8 @@ pub fn negative(rng: &mut StreamRng, items: u32, known: &[u32]) -> Option<u32> {
     Some(chosen + known_before(chosen, known))
 }
 
-/// Writes the items below `items` that are not in `known`, ascending: the `j`-th is the negative that [`negative`] makes
-/// of the draw `j`.
+/// Writes the items below `items` that are not in `known`, ascending: the `j`-th is the negative that [`negative`]
+/// makes of the draw `j`.
 pub fn unknown(items: u32, known: &[u32], found: &mut Vec<u32>) {
     found.clear();
     let mut begin = 0;

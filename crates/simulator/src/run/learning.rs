@@ -202,9 +202,7 @@ impl<'w> Learning<'w> {
         let is_whole = trained.is_ok() && !context.halt.is_due();
         self.faults.note(trained);
         for (place, update) in places.into_iter().zip(fresh) {
-            if let Some(key) = keys[place].filter(|_| is_whole) {
-                first.keep(key, &update);
-            }
+            keys[place].filter(|_| is_whole).into_iter().for_each(|key| first.keep(key, &update));
             updates[place] = update;
         }
     }

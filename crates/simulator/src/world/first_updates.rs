@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! A job's update depends on the model that it was sent, its client, its streams and its settings alone. As long as
-//! nothing was aggregated, the runs of a world have the same models: the first round of one policy has jobs that another
-//! policy's has as well, and those are trained once. A copy has the same bits.
+//! nothing was aggregated, the runs of a world have the same models: the first round of one policy has jobs that
+//! another policy's has as well, and those are trained once. A copy has the same bits.
 
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_learning::layout::Update;

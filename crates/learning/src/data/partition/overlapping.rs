@@ -17,9 +17,9 @@
 //! clients, here a client over classes.
 //!
 //! # Cost
-//! Nobody keeps a client's examples: they are drawn again whenever they are asked for, in O(n_k·C + N/64) time and at most
-//! N/8 bytes. An idle client takes no memory with `size`, and 4 bytes with sizes of the population. Of more than 1,000
-//! clients, statements about classes are of the first 1,000.
+//! Nobody keeps a client's examples: they are drawn again whenever they are asked for, in O(n_k·C + N/64) time and at
+//! most N/8 bytes. An idle client takes no memory with `size`, and 4 bytes with sizes of the population. Of more than
+//! 1,000 clients, statements about classes are of the first 1,000.
 //!
 //! # Determinism
 //! Stream (Partition, client, 14): with `alpha` a Gamma(α) variate for each class, ascending (its logarithm, by G.
@@ -255,7 +255,8 @@ fn pick(weights: &[f64], sum: f64, rng: &mut StreamRng) -> usize {
 /// Subsets up to this size are looked through, larger ones marked in a set of bits.
 const FEW: usize = 48;
 
-/// Adds a uniformly random subset, ascending: Floyd's algorithm (Bentley and Floyd, Communications of the ACM 30, 1987).
+/// Adds a uniformly random subset, ascending: Floyd's algorithm (J. Bentley, B. Floyd, Communications of the ACM 30,
+/// 1987).
 fn subset(members: &[u32], count: usize, rng: &mut StreamRng, examples: &mut Vec<u32>) {
     let begin = examples.len();
     let lasts = members.len() - count..members.len();
