@@ -7,10 +7,12 @@ mod faults;
 mod hindsight;
 mod intake;
 mod subsets;
+mod trial;
 
 pub(super) use before::{Before, EdgeState};
 pub(super) use evaluation::{Evaluated, Measured, ServerScope};
 pub(super) use intake::{EdgeModel, Intake, Sought, Trained, Work};
+pub use trial::Trial;
 
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
@@ -48,6 +50,8 @@ pub(super) struct Learning<'w> {
     folded: Vec<Work>,
     /// When work may end early.
     pub halt: Halt,
+    /// Where the run is only tried out.
+    pub trial: Option<Arc<dyn Trial>>,
     faults: Faults,
 }
 
@@ -63,8 +67,8 @@ impl<'w> Learning<'w> {
         let Training { aggregation, algorithm, .. } = &world.training;
         let learner = Learner::new(layout, algorithm, aggregation, aging, clients);
         let state = learned::State::new(task, &learner, clusters, world.servers(), &world.streams);
-        let (updates, folded, halt, faults) = Default::default();
-        Self { world, task, has_drifted: false, layout, learner, state, updates, folded, halt, faults }
+        let (updates, folded, halt, trial, faults) = Default::default();
+        Self { world, task, has_drifted: false, layout, learner, state, updates, folded, halt, trial, faults }
     }
 
     /// The models, and the memory of clients, servers and the algorithm.
@@ -79,6 +83,7 @@ impl<'w> Learning<'w> {
             updates: _,
             folded: _,
             halt: _,
+            trial: _,
             faults: _,
         } = self;
         let learned::State { round, models, servers, private, moved, memories, memory } = learned;

@@ -1,0 +1,81 @@
+//! Memory of the process, measured and estimated.
+
+use super::super::Experiment;
+use super::trial::Tried;
+use fedgenie_core::limits;
+use fedgenie_simulator::world::World;
+use serde::Serialize;
+
+/// Bytes of memory. Measured ones are `None` where the system does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MemoryForecast {
+    /// At the peak: what was measured, with what the trial left out; or else the estimates together.
+    pub peak_bytes: u64,
+    /// Measured at the end of the trial.
+    pub trial_bytes: Option<u64>,
+    /// Updates of clients that the trial left out, of all runs that are under way at once.
+    pub left_out_bytes: u64,
+    /// Worlds with their data sets: measured when they were checked.
+    pub data_bytes: Option<u64>,
+    /// Estimate of the clients of worlds that are there at once.
+    pub population_bytes: u64,
+    /// Estimate of models and updates of the runs that are under way at once.
+    pub models_bytes: u64,
+    /// Estimate of the threads.
+    pub threads_bytes: u64,
+}
+
+/// Memory of this process now.
+pub(super) fn resident() -> Option<u64> {
+    limits::resident().map(|[now, _]| now)
+}
+
+/// The largest of the worlds.
+pub(super) struct Worlds {
+    data: Option<u64>,
+    at_once: u64,
+    left_out: u64,
+    population: u64,
+    models: u64,
+    /// Results of all runs, until the summary is made.
+    results: u64,
+}
+
+impl Worlds {
+    /// Of an experiment whose memory was measured before and after its worlds were checked; so many runs are under way
+    /// at once.
+    pub fn new(experiment: &Experiment, [before, checked]: [Option<u64>; 2], at_once: usize) -> Self {
+        let data = before.zip(checked).map(|(before, checked)| checked.saturating_sub(before));
+        let results = limits::RUN_BYTES * experiment.runs().len() as u64;
+        Self { data, at_once: at_once as u64, left_out: 0, population: 0, models: 0, results }
+    }
+
+    /// Looks at a world, and at runs that were tried there.
+    pub fn see(&mut self, world: &World, tried: &[Tried]) {
+        let parameters = world.task.as_ref().map_or(0, |task| task.layout().dense_len()) as u64 * size_of::<f32>() as u64;
+        let most = |of: &dyn Fn(&Tried) -> usize| tried.iter().map(of).max().unwrap_or(0) as u64;
+        let clusters = u64::from(world.clusters());
+        let copies = clusters * limits::MODEL_COPIES + most(&|tried| tried.seen.most_jobs);
+        self.left_out = self.left_out.max(parameters * most(&|tried| tried.seen.left_out));
+        self.population = self.population.max(limits::CLIENT_BYTES * world.population.len() as u64);
+        self.models = self.models.max(parameters * copies);
+    }
+
+    /// The forecast on so many threads.
+    pub fn forecast(&self, threads: usize) -> MemoryForecast {
+        let Self { data, at_once, left_out, population, models, results } = *self;
+        let trial = limits::resident().map(|[_, peak]| peak);
+        let [left_out, population, models] = [left_out, population, models].map(|bytes| bytes * at_once);
+        let threads_bytes = limits::THREAD_BYTES * threads as u64;
+        let estimated = data.unwrap_or(0) + population + models + threads_bytes;
+        MemoryForecast {
+            peak_bytes: trial.map_or(estimated, |trial| trial + left_out) + results,
+            trial_bytes: trial,
+            left_out_bytes: left_out,
+            data_bytes: data,
+            population_bytes: population,
+            models_bytes: models,
+            threads_bytes,
+        }
+    }
+}
