@@ -21,7 +21,10 @@ pub fn report(experiment: &Experiment, forecast: &Forecast) -> String {
     }
     told.push_str(&row("rounds", per_run(&|kind| kind.rounds, &forecast.rounds, forecast)));
     told.push_str(&row("client trainings", trainings(forecast)));
-    let mut evaluations = per_run(&|kind| kind.evaluations, &forecast.evaluations, forecast);
+    let mut evaluations = match forecast.evaluations.value > 0.0 {
+        true => per_run(&|kind| kind.evaluations, &forecast.evaluations, forecast),
+        false => "none".to_owned(),
+    };
     if forecast.evaluations_for_policies.value > 0.0 {
         let further = count(&forecast.evaluations_for_policies);
         evaluations.push_str(&format!("; {further} more that policies ask for"));
@@ -30,7 +33,12 @@ pub fn report(experiment: &Experiment, forecast: &Forecast) -> String {
     told.push_str(&row("memory", memory(forecast)));
     told.push_str(&row("disk", disk(forecast)));
     let threads = if forecast.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", forecast.threads) };
-    told.push_str(&row("wall time", format!("about {} on {threads} of this machine", duration(forecast.wall_s))));
+    let check = duration(forecast.check_s);
+    let wall = duration(forecast.wall_s);
+    told.push_str(&row(
+        "wall time",
+        format!("about {wall} on {threads} of this machine, {check} of it for checks before"),
+    ));
     told.push_str(&table(forecast));
     let notes: Vec<String> = forecast.notes.iter().map(|note| format!("note: {note}")).collect();
     told.push_str(&paragraph(&notes));
@@ -39,9 +47,7 @@ pub fn report(experiment: &Experiment, forecast: &Forecast) -> String {
 }
 
 fn how_made(forecast: &Forecast) -> String {
-    let Forecast { check_s, trial_s, .. } = forecast;
-    let (check, trial) = (duration(*check_s), duration(*trial_s));
-    format!("forecast from a trial of {trial}, after {check} of reading and checking\n")
+    format!("forecast from a trial of {}\n", duration(forecast.trial_s))
 }
 
 fn runs(forecast: &Forecast) -> String {
@@ -97,12 +103,19 @@ fn memory(forecast: &Forecast) -> String {
     if memory.left_out_bytes > 0 {
         parts.push(format!("{} for updates that it left out", amount(memory.left_out_bytes)));
     }
+    if memory.results_bytes > 0 {
+        parts.push(format!("{} for results of all runs", amount(memory.results_bytes)));
+    }
     let estimates = [
         (memory.population_bytes, "clients"),
         (memory.models_bytes, "models and updates"),
         (memory.threads_bytes, "threads"),
     ];
-    let estimates: Vec<String> = estimates.iter().map(|(bytes, of)| format!("{} of {of}", amount(*bytes))).collect();
+    let estimates: Vec<String> = estimates
+        .iter()
+        .filter(|(bytes, _)| *bytes > 0)
+        .map(|(bytes, of)| format!("{} of {of}", amount(*bytes)))
+        .collect();
     format!("about {peak} at the peak: {}; estimates: {}", parts.join(", "), estimates.join(", "))
 }
 
@@ -117,8 +130,10 @@ fn disk(forecast: &Forecast) -> String {
 /// The costs of each policy at each point.
 fn table(forecast: &Forecast) -> String {
     let has_points = forecast.points > 1;
-    let mut rows = vec![["policy", "point", "rounds", "first round", "later round", "evaluation", "rest", "world", "a run"]
-        .map(str::to_owned)];
+    let mut rows = vec![
+        ["policy", "point", "rounds", "first round", "later round", "evaluation", "rest", "world", "a run"]
+            .map(str::to_owned),
+    ];
     for kind in forecast.kinds.iter().take(LISTED) {
         let untried = if kind.tried_rounds == 0 { "*" } else { "" };
         rows.push([

@@ -17,6 +17,7 @@
 //! Later rounds are taken to cost as much as the first ones. Every number says whether it is known, an upper bound or
 //! an estimate, and notes say why.
 
+mod checks;
 mod counts;
 mod memory;
 mod meter;
@@ -76,7 +77,7 @@ pub struct Forecast {
     pub threads: usize,
     /// Seconds until the last run has ended, checks of the worlds included.
     pub wall_s: f64,
-    /// Seconds that the worlds' checks took.
+    /// Seconds of `wall_s` for the checks of the worlds.
     pub check_s: f64,
     /// Seconds that the trial took.
     pub trial_s: f64,
@@ -121,13 +122,16 @@ pub struct Kind {
     pub bytes: Option<u64>,
     #[serde(skip)]
     spread: f64,
+    #[serde(skip)]
+    result_bytes: u64,
 }
 
 /// Seconds of the parts of a run: first round, later round, evaluation, rest.
 fn parts(tried: &[Tried]) -> [f64; 4] {
     let mean = |of: &dyn Fn(&Tried) -> f64| tried.iter().map(of).sum::<f64>() / tried.len() as f64;
     let together = |of: &dyn Fn(&Seen) -> Rounds| {
-        let sum = |sum: Rounds, next: Rounds| Rounds { count: sum.count + next.count, seconds: sum.seconds + next.seconds };
+        let sum =
+            |sum: Rounds, next: Rounds| Rounds { count: sum.count + next.count, seconds: sum.seconds + next.seconds };
         tried.iter().map(|tried| of(&tried.seen)).fold(Rounds::default(), sum).mean()
     };
     let measured = mean(&|tried| tried.seen.evaluation_s);
@@ -158,6 +162,7 @@ impl Kind {
         let scenario = &experiment.points[run.point].1;
         let every = scenario.sections_of(run.arm).record.every;
         let sizes = tried.iter().find_map(|tried| Some((tried.sizes?, tried.seen.model_bytes)));
+        let result = sizes.map_or(0.0, |(sizes, _)| sizes.result(rounds.value, evaluations.value));
         let bytes = sizes.map(|(sizes, model)| sizes.of(rounds.value, every, evaluations.value) as u64 + model);
         Self {
             policy: scenario.arms[run.arm].label.clone(),
@@ -175,6 +180,7 @@ impl Kind {
             rest_s,
             run_s,
             bytes,
+            result_bytes: result as u64,
             spread: if run_s > 0.0 { (spread / run_s).clamp(0.0, 1.0) } else { 0.0 },
         }
     }
@@ -194,19 +200,20 @@ impl Experiment {
     /// Why the experiment cannot be carried out, as [`Self::run_with`] would find before its first run or in the first
     /// rounds of a run, or [`Error::Cancelled`].
     pub fn dry_run(&self, options: &RunOptions<'_>, threads: &Threads) -> Result<Forecast, Error> {
-        let (cache, began) = (DataCache::default(), now());
+        let cache = DataCache::default();
         let mut runs = options.shard.of(self);
         let asked = runs.len();
         if options.earlier == Earlier::Resume {
             self.earlier(options, &mut runs)?;
         }
         let before = memory::resident();
-        self.check_worlds(&runs, &cache)?.iter().for_each(|warning| options.progress.warned(warning));
-        let (check_s, checked, began) = (began.elapsed().as_secs_f64(), memory::resident(), now());
+        let checked = checks::check(self, &runs, &cache)?;
+        checked.warnings.iter().for_each(|warning| options.progress.warned(warning));
+        let (after, began) = (memory::resident(), now());
         let trial = trial::try_out(self, &runs, options, threads, &cache)?;
         let trial_s = began.elapsed().as_secs_f64();
         let mut kinds: BTreeMap<KindKey, Kind> = BTreeMap::new();
-        let mut worlds = memory::Worlds::new(self, [before, checked], runs.len().min(threads.count()));
+        let mut worlds = memory::Worlds::new([before, after], runs.len().min(threads.count()));
         for run in &runs {
             let key = (run.point, run.arm);
             if let Some(kind) = kinds.get_mut(&key) {
@@ -219,10 +226,11 @@ impl Experiment {
             let kind = self.kind(run, &world, (&trial, from))?;
             kinds.insert(key, Kind { runs: 1, tried_rounds: if from == key { kind.tried_rounds } else { 0 }, ..kind });
         }
-        let wall_s = check_s + makespan(&self.works(&runs, &kinds, threads), threads.count());
+        let wall_s = checked.whole_s + makespan(&self.works(&runs, &kinds, threads), threads.count());
         let distinct = |of: &dyn Fn(&RunId) -> u64| runs.iter().map(of).collect::<BTreeSet<_>>().len();
         let all = |of: &dyn Fn(&Kind) -> Count| kinds.values().map(|kind| of(kind).times(kind.runs as f64)).sum();
         let disk = kinds.values().map(|kind| Some(kind.bytes? * kind.runs as u64)).sum::<Option<u64>>();
+        let results = kinds.values().map(|kind| kind.result_bytes * kind.runs as u64).sum();
         let client_trainings: Count = all(&|kind| kind.client_trainings);
         let epochs = counts::epochs(self);
         Ok(Forecast {
@@ -237,14 +245,14 @@ impl Experiment {
             client_epochs: epochs.map(|epochs| client_trainings.times(f64::from(epochs))),
             evaluations: all(&|kind| kind.evaluations),
             evaluations_for_policies: all(&|kind| kind.evaluations_for_policy),
-            memory: worlds.forecast(threads.count()),
+            memory: worlds.forecast(threads.count(), results),
             disk_bytes: disk.map(|bytes| bytes + self.resolved.len() as u64),
             is_written: options.folder.is_some(),
             threads: threads.count(),
             wall_s,
-            check_s,
+            check_s: checked.whole_s,
             trial_s,
-            notes: notes::notes(self, &trial, &kinds, options),
+            notes: notes::notes(self, &trial, &kinds, options).into_iter().chain(checked.note()).collect(),
             kinds: kinds.into_values().collect(),
         })
     }

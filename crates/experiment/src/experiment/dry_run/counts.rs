@@ -53,8 +53,9 @@ impl Count {
 
 impl Sum for Count {
     fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
-        counts.fold(Self::known(0.0), |sum, next| {
-            Self { value: sum.value + next.value, basis: sum.basis.max(next.basis) }
+        counts.fold(Self::known(0.0), |sum, next| Self {
+            value: sum.value + next.value,
+            basis: sum.basis.max(next.basis),
         })
     }
 }
@@ -98,8 +99,11 @@ fn rounds((stop, end): (&StopConfig, &End), round: &Round) -> Count {
     let most = end.rounds.map_or(f64::INFINITY, f64::from);
     // A round that moves nothing in no time says nothing about the end.
     let found = [of_time, of_bytes].into_iter().flatten().filter(|rounds| rounds.is_finite()).reduce(f64::min);
+    let is_bound = found.is_none_or(|found| found >= most);
     let basis = match found {
-        Some(_) => Basis::Estimated,
+        Some(_) if !is_bound => Basis::Estimated,
+        // Time or traffic may still end it, and are not expected to.
+        Some(_) => Basis::AtMost,
         None if stop.target.is_some() || stop.plateau.is_some() => Basis::AtMost,
         None if end.rounds.is_some() => Basis::Known,
         None => Basis::Estimated,
@@ -140,12 +144,7 @@ fn of_policy(policies: &Policies, (rounds, evaluations, trainings): (Count, Coun
 ///
 /// # Errors
 /// If a policy's parameters do not fit the world.
-pub(super) fn counted(
-    experiment: &Experiment,
-    run: &RunId,
-    world: &World,
-    tried: &[Tried],
-) -> Result<Counted, Error> {
+pub(super) fn counted(experiment: &Experiment, run: &RunId, world: &World, tried: &[Tried]) -> Result<Counted, Error> {
     let scenario = &experiment.points[run.point].1;
     let sections: &Sections = scenario.sections_of(run.arm);
     let (end, round) = (end_of(sections, world), Round::of(tried));

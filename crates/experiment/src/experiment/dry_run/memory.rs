@@ -1,6 +1,5 @@
 //! Memory of the process, measured and estimated.
 
-use super::super::Experiment;
 use super::trial::Tried;
 use fedgenie_core::limits;
 use fedgenie_simulator::world::World;
@@ -23,6 +22,8 @@ pub struct MemoryForecast {
     pub models_bytes: u64,
     /// Estimate of the threads.
     pub threads_bytes: u64,
+    /// Estimate of the results of all runs, which stay until the summary is made.
+    pub results_bytes: u64,
 }
 
 /// Memory of this process now.
@@ -37,45 +38,46 @@ pub(super) struct Worlds {
     left_out: u64,
     population: u64,
     models: u64,
-    /// Results of all runs, until the summary is made.
-    results: u64,
 }
 
 impl Worlds {
     /// Of an experiment whose memory was measured before and after its worlds were checked; so many runs are under way
     /// at once.
-    pub fn new(experiment: &Experiment, [before, checked]: [Option<u64>; 2], at_once: usize) -> Self {
+    pub fn new([before, checked]: [Option<u64>; 2], at_once: usize) -> Self {
         let data = before.zip(checked).map(|(before, checked)| checked.saturating_sub(before));
-        let results = limits::RUN_BYTES * experiment.runs().len() as u64;
-        Self { data, at_once: at_once as u64, left_out: 0, population: 0, models: 0, results }
+        Self { data, at_once: at_once as u64, left_out: 0, population: 0, models: 0 }
     }
 
     /// Looks at a world, and at runs that were tried there.
     pub fn see(&mut self, world: &World, tried: &[Tried]) {
-        let parameters = world.task.as_ref().map_or(0, |task| task.layout().dense_len()) as u64 * size_of::<f32>() as u64;
+        let parameters =
+            world.task.as_ref().map_or(0, |task| task.layout().dense_len()) as u64 * size_of::<f32>() as u64;
         let most = |of: &dyn Fn(&Tried) -> usize| tried.iter().map(of).max().unwrap_or(0) as u64;
         let clusters = u64::from(world.clusters());
         let copies = clusters * limits::MODEL_COPIES + most(&|tried| tried.seen.most_jobs);
-        self.left_out = self.left_out.max(parameters * most(&|tried| tried.seen.left_out));
+        // An update of rows is smaller than the model, and one with private numbers larger than what travels.
+        let update = most(&|tried| tried.seen.update_bytes as usize).max(parameters);
+        self.left_out = self.left_out.max(update * most(&|tried| tried.seen.left_out));
         self.population = self.population.max(limits::CLIENT_BYTES * world.population.len() as u64);
         self.models = self.models.max(parameters * copies);
     }
 
-    /// The forecast on so many threads.
-    pub fn forecast(&self, threads: usize) -> MemoryForecast {
-        let Self { data, at_once, left_out, population, models, results } = *self;
+    /// The forecast on so many threads, with results of so many bytes.
+    pub fn forecast(&self, threads: usize, results_bytes: u64) -> MemoryForecast {
+        let Self { data, at_once, left_out, population, models } = *self;
         let trial = limits::resident().map(|[_, peak]| peak);
         let [left_out, population, models] = [left_out, population, models].map(|bytes| bytes * at_once);
         let threads_bytes = limits::THREAD_BYTES * threads as u64;
-        let estimated = data.unwrap_or(0) + population + models + threads_bytes;
+        let estimated = data.unwrap_or(0) + population + models + threads_bytes + results_bytes;
         MemoryForecast {
-            peak_bytes: trial.map_or(estimated, |trial| trial + left_out) + results,
+            peak_bytes: trial.map_or(estimated, |trial| trial + left_out + results_bytes),
             trial_bytes: trial,
             left_out_bytes: left_out,
             data_bytes: data,
             population_bytes: population,
             models_bytes: models,
             threads_bytes,
+            results_bytes,
         }
     }
 }

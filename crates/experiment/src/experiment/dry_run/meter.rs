@@ -1,8 +1,8 @@
 //! The clock of a run that is tried out: what a round, an evaluation and the rest cost.
 
+use super::super::Ended;
 use super::super::clock::now;
 use super::super::pace::{Pace, moved};
-use super::super::Ended;
 use super::sampler::{Sampler, Tried};
 use fedgenie_simulator::run::{Run, RunError};
 use std::sync::Arc;
@@ -59,6 +59,8 @@ pub(super) struct Seen {
     pub virtual_s: f64,
     /// Bytes of clients moved.
     pub bytes: u64,
+    /// Bytes of an update, as it travels.
+    pub update_bytes: u64,
     /// Bytes of the model's file, if it is wanted.
     pub model_bytes: u64,
 }
@@ -135,6 +137,7 @@ impl Meter {
             seen.model_bytes = run.model_file().map_or(0, |file| file.len() as u64);
         }
         seen.arrived = run.accounts().arrived;
+        seen.update_bytes = run.accounts().up_bytes / seen.arrived.max(1);
         (seen.virtual_s, seen.bytes) = (run.now().seconds(), moved(run));
         seen.measuring_s = begin.elapsed().as_secs_f64();
         Ok(())

@@ -6,6 +6,9 @@ use super::{Basis, Kind};
 use crate::scenario::StopConfig;
 use std::collections::BTreeMap;
 
+/// If this share of clients was trained in the trial of a policy, nobody needs to know of the others.
+const MOST_OF: f64 = 0.9;
+
 /// The notes.
 pub(super) fn notes(
     experiment: &Experiment,
@@ -22,10 +25,10 @@ pub(super) fn notes(
             kinds.len()
         ));
     }
-    let seen = || trial.tried.values().flatten().map(|tried| &tried.seen);
-    if seen().any(|seen| seen.left_out > 0) {
-        let share = seen().map(|seen| seen.training.trained as f64 / seen.training.jobs.max(1) as f64);
-        let least = share.fold(1.0, f64::min);
+    let seen = trial.tried.values().flatten().map(|tried| &tried.seen).filter(|seen| seen.training.jobs > 0);
+    let share = seen.map(|seen| seen.training.trained as f64 / seen.training.jobs as f64);
+    let least = share.fold(1.0, f64::min);
+    if least < MOST_OF {
         notes.push(format!(
             "of long rounds not all clients were trained in the trial, of some policies {:.0} % of them; the time for the \
              others follows from the size of their data",
@@ -40,7 +43,8 @@ pub(super) fn notes(
         ));
     }
     if experiment.points.iter().flat_map(|(_, scenario)| scenario.plans()).any(|plan| plan.clusters.is_some()) {
-        notes.push("cluster models that come into use in later rounds make these dearer than the first ones".to_owned());
+        notes
+            .push("cluster models that come into use in later rounds make these dearer than the first ones".to_owned());
     }
     if options.folder.is_some() {
         notes.push("the page and the pictures of the report are not in the forecast".to_owned());

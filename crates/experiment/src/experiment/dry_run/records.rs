@@ -51,19 +51,26 @@ pub(super) struct Sizes {
     pub per_round: f64,
     /// Bytes of a round that `run.json` keeps.
     pub per_kept: f64,
-    /// Other bytes.
-    pub rest: f64,
+    /// Bytes of a result without its course: in `run.json`, and as much in `summary.json`.
+    pub summary: f64,
+    /// Bytes of tables of users and items.
+    pub tables: f64,
 }
 
 impl Sizes {
     /// Bytes of a run with so many rounds, of which every so many are recorded and so many are evaluated.
     pub fn of(&self, rounds: f64, every: u32, evaluated: f64) -> f64 {
+        let recorded = (rounds / f64::from(every.max(1))).floor();
+        let records = self.per_recorded * recorded + self.per_round * rounds;
+        self.tables + records + self.summary + self.result(rounds, evaluated)
+    }
+
+    /// Bytes of its result, which is in `run.json`, and in memory until the summary is made.
+    pub fn result(&self, rounds: f64, evaluated: f64) -> f64 {
         let most = Curve::MOST as f64;
         // Of evenly spaced ones between half of the most and all of them are kept.
         let thinned = |count: f64| if count > most { 0.75 * most } else { count };
-        let kept = rounds.min(thinned(rounds).max(thinned(evaluated)));
-        let recorded = (rounds / f64::from(every.max(1))).floor();
-        self.rest + self.per_recorded * recorded + self.per_round * rounds + self.per_kept * kept
+        self.summary + self.per_kept * rounds.min(thinned(rounds).max(thinned(evaluated)))
     }
 }
 
@@ -102,15 +109,16 @@ impl Records {
         run_file::write(&folder.join(RUN_FILE), summary, BTreeMap::new()).ok()?;
         let without = RunSummary { curve: Vec::new(), ..summary.clone() };
         let bare = serde_json::to_vec_pretty(&without.with_curve()).ok()?.len() as f64;
-        let tables: usize = world.task.iter().flat_map(|task| task.appendix().tables).map(|(_, table)| table.len()).sum();
+        let tables: usize =
+            world.task.iter().flat_map(|task| task.appendix().tables).map(|(_, table)| table.len()).sum();
         let others: f64 = RECORD_FILES.into_iter().filter(|name| *name != ROUNDS_FILE).map(length).sum();
         let each = |bytes: f64, count: u32| bytes / f64::from(count.max(1));
         Some(Sizes {
             per_recorded: each(length(ROUNDS_FILE), recorded),
             per_round: each(others, rounds),
             per_kept: each((length(RUN_FILE) - bare).max(0.0), summary.curve.len() as u32),
-            // As much again as `run.json` without its course is in `summary.json`.
-            rest: 2.0 * bare + tables as f64,
+            summary: bare,
+            tables: tables as f64,
         })
     }
 }
