@@ -1,9 +1,11 @@
 //! Progress of an experiment: a bar on a terminal, a line every half minute otherwise, nothing with `--quiet`.
 
+mod clock;
 mod work;
 
 use super::amounts::duration;
 use super::say;
+use clock::now;
 use fedgenie::error::Error;
 use fedgenie::experiment::{Progress, RunId};
 use fedgenie::id::Round;
@@ -51,12 +53,6 @@ struct Shared {
 struct Course {
     /// `None` before the first run, and after the last.
     under_way: Option<(Instant, Work)>,
-}
-
-/// Wall time, which is shown and decides nothing.
-#[expect(clippy::disallowed_methods, reason = "the time left is shown and changes no result")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -137,7 +137,7 @@ fn other_options_count() {
         ["runs", "seeds", "threads"].map(|what| found[what].as_u64().unwrap())
     };
     assert_eq!(counts(&["--seeds", "3", "--threads", "1"]), [12, 3, 1]);
-    assert_eq!(counts(&["--seeds", "3", "--threads", "3", "--shard", "0/3", "--out", "out"]), [4, 2, 3]);
+    assert_eq!(counts(&["--seeds", "3", "--threads", "3", "--shard", "0/3", "--out", "out"]), [4, 1, 3]);
     assert_eq!(forecast(&place, &["--set", "stop.rounds=30"])["rounds"], known(240.0));
     // 20 steps of a training are no epochs.
     let steps = forecast(&place, &["--set", "training.epochs=", "--set", "training.steps=20"]);

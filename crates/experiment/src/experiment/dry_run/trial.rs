@@ -115,9 +115,9 @@ pub(super) fn try_out(
         let slot = slots.entry(experiment.place_of(run)).or_default();
         slot.get_mut().unwrap_or_else(PoisonError::into_inner).runs_left += 1;
     }
-    let (next, failed, began) = (AtomicUsize::new(0), Mutex::new(None), now());
+    let (next, failed, began) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()), now());
     threads.side_by_side(workers, &|| {
-        while lock(&failed).is_none() && !threads.is_cancelled() {
+        while lock(&failed).is_empty() && !threads.is_cancelled() {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(run) = chosen.get(index) else { break };
             if index > 0 && began.elapsed().as_secs_f64() > MOST_S {
@@ -125,13 +125,14 @@ pub(super) fn try_out(
             }
             let slot = &slots[&experiment.place_of(run)];
             if let Err(error) = course.try_run(run, slot) {
-                lock(&failed).get_or_insert(error);
+                lock(&failed).insert(index, error);
             }
             lock(slot).leave();
         }
     });
-    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
+    // Runs before the first that failed have been tried.
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner).pop_first() {
+        Some((_, error)) => Err(error),
         None if threads.is_cancelled() => Err(Error::Cancelled),
         None => Ok(course.seen.into_inner().unwrap_or_else(PoisonError::into_inner)),
     }
