@@ -35,6 +35,14 @@ pub(super) fn notes(
             100.0 * least
         ));
     }
+    let tested = trial.tried.values().flatten().map(|tried| tried.tested).fold(1.0, f64::min);
+    if tested < 1.0 {
+        notes.push(format!(
+            "in the trial models were measured on a part of the test examples, of some policies on {:.0} %; an evaluation is \
+             taken to last as much longer",
+            (100.0 * tested).max(1.0)
+        ));
+    }
     let once = kinds.values().filter(|kind| kind.tried_rounds == 1 && kind.rounds.value > 1.0).count();
     if once > 0 {
         notes.push(format!(

@@ -25,6 +25,11 @@ const LEAST_S: f64 = 0.02;
 /// After so many seconds, building of worlds included, no run begins.
 const MOST_S: f64 = 8.0;
 
+/// Test examples of the first look at what an evaluation costs.
+const FEW_TESTS: usize = 64;
+/// Seconds that an evaluation may take; a longer one is of fewer test examples.
+const EVALUATION_S: f64 = 0.2;
+
 /// A policy at a point.
 pub(super) type KindKey = (usize, usize);
 
@@ -35,6 +40,8 @@ pub(super) struct Tried {
     /// Seconds of the run beside its rounds: policies, first measurements, summary.
     pub rest_s: f64,
     pub sizes: Option<Sizes>,
+    /// The share of test examples that its model was measured on.
+    pub tested: f64,
 }
 
 /// What was seen of all.
@@ -44,6 +51,8 @@ pub(super) struct Trial {
     pub tried: BTreeMap<KindKey, Vec<Tried>>,
     /// By point and scenario of the policy, seconds of building a world.
     pub builds: BTreeMap<(usize, Option<usize>), f64>,
+    /// The same of the share of test examples.
+    tested: BTreeMap<(usize, Option<usize>), f64>,
 }
 
 /// A trial under way.
@@ -144,29 +153,48 @@ impl Course<'_> {
         let world = guarded(run, || {
             world_of(slot, || {
                 let began = now();
-                let world = self.experiment.world_of(run, self.cache)?;
-                self.measure_first(run, &world)?;
+                let mut world = self.experiment.world_of(run, self.cache)?;
+                let built_s = began.elapsed().as_secs_f64();
+                let (tested, first_s) = self.measure_first(run, &mut world)?;
                 let mut seen = lock(&self.seen);
-                seen.builds.insert((point, variant), began.elapsed().as_secs_f64());
+                seen.builds.insert((point, variant), built_s + first_s);
+                seen.tested.insert((point, variant), tested);
                 Ok(world)
             })
         })?;
         let sampler = Some(Arc::new(Sampler::new(self.spread)));
+        let tested = lock(&self.seen).tested.get(&(point, variant)).copied().unwrap_or(1.0);
         let tried = match self.play(run, &world, sampler) {
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             // A policy may need the reports of all its clients.
             Err(_) => self.play(run, &world, None)?,
             Ok(tried) => tried,
         };
-        lock(&self.seen).tried.entry((point, run.arm)).or_default().push(tried);
+        lock(&self.seen).tried.entry((point, run.arm)).or_default().push(Tried { tested, ..tried });
         Ok(())
     }
 
-    /// The first of a world's runs measures the model that all of them begin with.
-    fn measure_first(&self, run: &RunId, world: &World) -> Result<(), Error> {
+    /// The first of a world's runs measures the model that all of them begin with. Where that takes long, the world gets
+    /// a task with fewer test examples. Returns their share, and the seconds that all of them take.
+    fn measure_first(&self, run: &RunId, world: &mut World) -> Result<(f64, f64), Error> {
         let sections = self.experiment.points[run.point].1.sections_of(run.arm);
-        let measured = world.initial_metrics(&sections.evaluate.plan(sections.stop.end()));
-        measured.map(drop).map_err(|source| Error::Run { run: run.name.clone(), source })
+        let measure = |world: &World| {
+            let began = now();
+            let measured = world.initial_metrics(&sections.evaluate.plan(sections.stop.end()));
+            let seconds = began.elapsed().as_secs_f64();
+            measured.map(|_| seconds).map_err(|source| Error::Run { run: run.name.clone(), source })
+        };
+        // Data of clients and of edge servers are measured whole.
+        let is_of_model = !sections.evaluate.clients && !sections.evaluate.servers();
+        let whole = world.task.clone().filter(|_| is_of_model);
+        let fewer = |most: usize| whole.as_ref()?.dealt()?.with_fewer_tests(most);
+        let Some((few, share)) = fewer(FEW_TESTS) else { return Ok((1.0, measure(world)?)) };
+        world.task = Some(few);
+        let all_s = measure(world)? / share;
+        let most = FEW_TESTS as f64 * (EVALUATION_S / (all_s * share)).max(1.0);
+        let (task, tested) = fewer(most as usize).or_else(|| Some((whole.clone()?, 1.0))).expect("a task was there");
+        world.task = Some(task);
+        Ok((tested, all_s))
     }
 
     fn play(&self, run: &RunId, world: &World, sampler: Option<Arc<Sampler>>) -> Result<Tried, Error> {
@@ -188,7 +216,7 @@ impl Course<'_> {
         // At its true end the last round is evaluated, and not once more.
         let again_s = if seen.is_last_evaluated { 0.0 } else { seen.evaluation_s };
         let rest_s = (seconds - seen.played_s - seen.measuring_s - again_s).max(0.0);
-        Ok(Tried { seen, rest_s, sizes })
+        Ok(Tried { seen, rest_s, sizes, tested: 1.0 })
     }
 }
 
