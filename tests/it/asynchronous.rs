@@ -110,7 +110,7 @@ fn learning(protocol: &str) -> World {
 fn trained(world: &World, client: u32, round: u32, ticket: u32, start: &[f32]) -> Vec<f32> {
     let learner = labelled(world);
     let (client, round, number) = (ClientId(client), Round(round), JobNumber(ticket));
-    let job = TrainingJob { client, round, number, start, examples: learner.partition.client(client) };
+    let job = TrainingJob { client, round, number, start, examples: &learner.partition.client(client) };
     let mut updates = [Update::default()];
     Trainer {
         model: &*learner.model,

@@ -107,7 +107,8 @@ fn models_are_weighted_by_examples_and_age() {
         let trained = |client: u32, round: u32, number: u32, start: &[f32]| {
             let client = ClientId(client);
             let examples = learner.partition.client(client);
-            let job = TrainingJob { client, round: Round(round), number: JobNumber(number), start, examples };
+            let job =
+                TrainingJob { client, round: Round(round), number: JobNumber(number), start, examples: &examples };
             let mut updates = [Update::default()];
             Trainer {
                 model: &*learner.model,

@@ -34,7 +34,7 @@ fn all_examples(partition: &Partition) -> Vec<f32> {
     (0..partition.clients())
         .flat_map(|client| {
             let client = ClientId::from_index(client);
-            std::iter::once(partition.size(client) as u32).chain(partition.client(client).iter().copied())
+            std::iter::once(partition.size(client) as u32).chain(partition.client(client).into_owned())
         })
         .map(|number| number as f32)
         .collect()
@@ -50,16 +50,11 @@ fn learned(model: &dyn Model, data: &Dataset, partition: &Partition) -> Vec<f32>
     let mut updates = vec![Update::default(); partition.clients()];
     for round in (1..=3).map(Round) {
         let start = global.clone();
-        let jobs: Vec<TrainingJob<'_>> = (0..partition.clients())
-            .map(ClientId::from_index)
-            .map(|client| TrainingJob {
-                client,
-                round,
-                number: JobNumber(round.0),
-                start: &start,
-                examples: partition.client(client),
-            })
-            .collect();
+        let clients = (0..partition.clients()).map(ClientId::from_index);
+        let shares: Vec<_> = clients.map(|client| (client, partition.client(client))).collect();
+        let job =
+            |(client, examples)| TrainingJob { client, round, number: JobNumber(round.0), start: &start, examples };
+        let jobs: Vec<TrainingJob<'_>> = shares.iter().map(|(client, examples)| job((*client, examples))).collect();
         Trainer { model, data, settings: &settings, streams: &streams }.train(&jobs, true, &mut updates);
         let contributions: Vec<Contribution<'_>> = jobs
             .iter()

@@ -49,7 +49,7 @@ fn assert_found_again(scenario: &str, lambda: f64) {
     let (classes, count) = task.data.train.classes().unwrap();
     let mut counts = vec![vec![0.0; count]; 8];
     for (client, counts) in counts.iter_mut().enumerate() {
-        for &example in task.partition.client(ClientId::from_index(client)) {
+        for &example in &*task.partition.client(ClientId::from_index(client)) {
             counts[usize::from(classes[example as usize])] += 1.0;
         }
     }

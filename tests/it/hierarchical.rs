@@ -156,7 +156,7 @@ fn models_are_averaged_at_the_edge_and_in_the_cloud() {
     let trained = |client: u32, ticket: u32, start: &[f32]| {
         let client = ClientId(client);
         let examples = learner.partition.client(client);
-        let job = TrainingJob { client, round: Round(1), number: JobNumber(ticket), start, examples };
+        let job = TrainingJob { client, round: Round(1), number: JobNumber(ticket), start, examples: &examples };
         let mut updates = [Update::default()];
         Trainer {
             model: &*learner.model,

@@ -249,7 +249,7 @@ fn check(case: &Case, protocol: &str, deadline: Option<f64>) {
     let world = world(&text, 1);
     let task = labelled(&world);
     let clients: Vec<Rows> =
-        (0..7).map(|client| rows(&task.data.train, task.partition.client(ClientId(client)))).collect();
+        (0..7).map(|client| rows(&task.data.train, &task.partition.client(ClientId(client)))).collect();
     let everything: Vec<u32> = (0..task.data.test.examples() as u32).collect();
     let test = rows(&task.data.test, &everything);
     let quality = |model: &Model| -loss(model, &test);

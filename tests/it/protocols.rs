@@ -286,7 +286,7 @@ fn a_stale_update_counts_with_its_weight() {
             round,
             number: JobNumber(round.0),
             start,
-            examples: learner.partition.client(client),
+            examples: &learner.partition.client(client),
         };
         let mut updates = [Update::default()];
         Trainer {

@@ -142,7 +142,8 @@ fn the_last_rounds_are_averaged_server_by_server() {
             examples.for_each(|example| counts[usize::from(labels[example as usize])] += 1);
             counts
         };
-        let train = counts(labels[0], &mut members.iter().flat_map(|&client| task.partition.client(client)).copied());
+        let train =
+            counts(labels[0], &mut members.iter().flat_map(|&client| task.partition.client(client).into_owned()));
         let test = counts(labels[1], &mut world.test_of(EdgeId(server as u32)).unwrap().iter().copied());
         assert_eq!(summary["partition"]["servers"][server], serde_json::json!({ "train": train, "test": test }));
         assert_eq!(rounds[0]["servers"][server]["examples"], train.iter().sum::<u64>());

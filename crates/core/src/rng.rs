@@ -112,7 +112,7 @@ impl Purpose {
 type Key = [u8; 32];
 
 /// All random numbers of one seed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Streams {
     seed: u64,
     /// A key for each purpose.

@@ -21,6 +21,7 @@ pub mod read;
 pub mod report;
 pub mod schema;
 mod sections;
+mod shares;
 pub mod sweep;
 mod ties;
 pub mod tree;
@@ -188,6 +189,7 @@ impl Scenario {
         rest.take("sweep");
         let policies = rest.take("policy");
         evaluation::resolve_servers(&mut rest, policies.as_ref());
+        shares::resolve_sizes(&mut rest)?;
         let Part { sections, plan, files, .. } = Part::read(&rest, tree, surroundings)?;
         let mut arms = read_policies(policies.as_ref(), tree, surroundings)?;
         sections.report.check(&arms, tree)?;
@@ -201,7 +203,9 @@ impl Scenario {
             if arm.with.is_empty() {
                 continue;
             }
-            let own = with::overridden(&rest, sections.task_kind(), arm).map_err(|error| with::of_arm(error, arm))?;
+            let mut own =
+                with::overridden(&rest, sections.task_kind(), arm).map_err(|error| with::of_arm(error, arm))?;
+            shares::resolve_sizes(&mut own).map_err(|error| with::of_arm(error, arm))?;
             let own = Part::read(&own, &own, surroundings).map_err(|error| with::of_arm(error, arm))?;
             // Policies with the same scenario share worlds, however it was written.
             arm.variant = (own.sections != sections).then(|| {

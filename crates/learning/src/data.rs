@@ -36,7 +36,7 @@ pub(crate) use choice::folder_or_source;
 pub use dataset::{Dataset, Shape, Split, Targets};
 pub use error::DataError;
 pub(crate) use error::NO_FOLDER;
-pub use kept::Kept;
+pub use kept::{Kept, Recent};
 pub use partition::{Partition, PartitionError};
 pub use validation::SetAside;
 

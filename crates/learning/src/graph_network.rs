@@ -219,6 +219,8 @@ pub struct Graph {
     roots: Vec<f32>,
     /// `1/d` of each node; 0 without neighbours, or where edges have no transition probabilities.
     shares: Vec<f32>,
+    /// Of each entry of `neighbours`, the shares of the node and of the neighbour; 0 where these are the same node.
+    between: [Vec<f32>; 2],
 }
 
 impl Graph {
@@ -256,12 +258,16 @@ impl Graph {
         }
         let root = |&degree: &u32| (1.0 / sqrt(f64::from(degree) + 1.0)) as f32;
         let share = |&degree: &u32| if transition && degree > 0 { (1.0 / f64::from(degree)) as f32 } else { 0.0 };
-        Self {
-            roots: degrees.iter().map(root).collect(),
-            shares: degrees.iter().map(share).collect(),
-            offsets,
-            neighbours,
+        let shares: Vec<f32> = degrees.iter().map(share).collect();
+        let mut between = [const { Vec::new() }; 2];
+        for node in 0..nodes {
+            for &other in &neighbours[offsets[node] as usize..offsets[node + 1] as usize] {
+                let is_other = other as usize != node;
+                between[0].push(if is_other { shares[node] } else { 0.0 });
+                between[1].push(if is_other { shares[other as usize] } else { 0.0 });
+            }
         }
+        Self { roots: degrees.iter().map(root).collect(), shares, between, offsets, neighbours }
     }
 
     /// Number of nodes.

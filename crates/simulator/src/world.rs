@@ -3,6 +3,7 @@
 mod budget;
 mod checks;
 mod effective;
+mod first_updates;
 pub(crate) mod hindsight;
 mod policies;
 mod servers;
@@ -11,6 +12,7 @@ mod training;
 mod truth;
 
 pub use budget::{Budget, BudgetPlan, Most};
+pub(crate) use first_updates::{FirstJob, FirstUpdates};
 pub use policies::Evaluated;
 pub use training::Training;
 pub use truth::Truth;
@@ -120,6 +122,8 @@ pub struct World {
     server_tests: OnceLock<Vec<Vec<u32>>>,
     /// The metrics of the model that runs begin with, when they are asked for.
     pub(crate) initial: Mutex<Option<Metrics>>,
+    /// What its runs have trained from the model that they begin with.
+    pub(crate) first_updates: FirstUpdates,
 }
 
 /// Names and values of metrics.
@@ -236,6 +240,7 @@ impl WorldPlan {
             drift,
             server_tests: OnceLock::new(),
             initial: Mutex::new(None),
+            first_updates: FirstUpdates::default(),
         })
     }
 
@@ -414,6 +419,12 @@ impl World {
     /// The common context of all jobs.
     pub const fn context(&self) -> Context<'_> {
         Context { settings: &self.training.local, streams: &self.streams, loss_rms: false, halt: &NEVER }
+    }
+
+    /// Several runs will share this world: what clients learn from the model that they begin with is kept, to be trained
+    /// once. This changes no result.
+    pub fn share(&self) {
+        self.first_updates.share();
     }
 
     /// Number of cluster models.

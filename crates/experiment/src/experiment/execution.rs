@@ -259,6 +259,9 @@ pub(super) fn world_of(
         return Ok(world.clone());
     }
     let world = Arc::new(build()?);
+    if slot.runs_left > 1 {
+        world.share();
+    }
     slot.world = Some(world.clone());
     Ok(world)
 }

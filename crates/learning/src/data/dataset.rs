@@ -190,6 +190,12 @@ pub struct Split {
 }
 
 impl Split {
+    /// Bytes of all numbers.
+    pub fn bytes(&self) -> u64 {
+        let of = |part: &Dataset| (part.features.len() + part.examples()) as u64 * 4;
+        of(&self.train) + of(&self.test)
+    }
+
     /// Standardises both parts channel by channel: minus the mean, divided by the standard deviation (that of all
     /// values, with divisor n) of the channel in the *training* part. A channel that is constant there is only centred.
     /// For a table every feature is a channel.

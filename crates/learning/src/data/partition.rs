@@ -12,6 +12,7 @@
 //! | [`balance::user_balance`] | a line or a geometric series with a given smallest-to-largest ratio | as they fall |
 //! | [`groups::by_column`] | as they result | those of whole groups (writers, users, …) |
 //! | [`counts::class_counts`] | as a file says | as a file says |
+//! | [`overlapping`] | one for all, or as the scenario says | a mixture for each client, which draws from all |
 //!
 //! [`skew`] measures how far a partition is from an even one.
 //!
@@ -20,7 +21,7 @@
 //! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Stream (Partition, 0, 3)
 //! puts shards, ranks or groups in a random order, (Partition, server, 4) holds the weights of a server, (Partition, 0,
 //! 5) is the order of test examples that are dealt to servers, (Partition, 0, 6) that of groups in [`balance`]. Indices
-//! 7 to 11 belong to [`two_level`]. Ties go to the smaller client number.
+//! 7 to 11 belong to [`two_level`], 14 to [`overlapping`]. Ties go to the smaller client number.
 
 pub mod balance;
 pub mod counts;
@@ -30,6 +31,7 @@ mod error;
 pub mod gamma;
 pub mod groups;
 pub mod iid;
+pub mod overlapping;
 mod owners;
 pub mod shards;
 mod sizes;
@@ -46,6 +48,8 @@ use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
 use ndarray::Array2;
+use overlapping::Drawn;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A partition's part of a scenario.
@@ -112,6 +116,7 @@ components! {
         "by-column" => ByColumn(groups::Groups) in "partition/groups.rs";
         "class-counts" => ClassCounts(counts::TableOfCounts) in "partition/counts.rs";
         "declared" => Declared(declared::DeclaredSizes) in "partition/declared.rs";
+        "overlapping" => Overlapping(overlapping::Overlapping) in "partition/overlapping.rs";
     }
 }
 
@@ -187,11 +192,16 @@ pub enum TestSplit {
 }
 
 /// The examples of every client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partition {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partition(Shares);
+
+/// Where clients' examples are.
+#[derive(Clone, Debug, PartialEq)]
+enum Shares {
     /// Client `k` holds `examples[offsets[k]..offsets[k + 1]]`.
-    offsets: Vec<usize>,
-    examples: Vec<u32>,
+    Dealt { offsets: Vec<usize>, examples: Vec<u32> },
+    /// They are drawn whenever they are asked for.
+    Drawn(Drawn),
 }
 
 impl Partition {
@@ -206,39 +216,77 @@ impl Partition {
         }
         assert!(end <= order.len(), "no more examples are dealt out than there are");
         order.truncate(end);
-        Self { offsets, examples: order }
+        Self(Shares::Dealt { offsets, examples: order })
+    }
+
+    /// Shares that are drawn whenever they are asked for.
+    pub(crate) const fn drawn(shares: Drawn) -> Self {
+        Self(Shares::Drawn(shares))
+    }
+
+    /// Whether a client's examples are at hand, and not drawn whenever they are asked for.
+    pub const fn is_dealt(&self) -> bool {
+        matches!(self.0, Shares::Dealt { .. })
     }
 
     /// Number of clients.
     pub fn clients(&self) -> usize {
-        self.offsets.len() - 1
+        match &self.0 {
+            Shares::Dealt { offsets, .. } => offsets.len() - 1,
+            Shares::Drawn(drawn) => drawn.clients(),
+        }
     }
 
     /// Number of examples of a client.
     pub fn size(&self, client: ClientId) -> usize {
-        self.offsets[client.index() + 1] - self.offsets[client.index()]
+        match &self.0 {
+            Shares::Dealt { offsets, .. } => offsets[client.index() + 1] - offsets[client.index()],
+            Shares::Drawn(drawn) => drawn.size(client),
+        }
     }
 
     /// The examples of a client, as numbers of rows of the training set.
-    pub fn client(&self, client: ClientId) -> &[u32] {
-        &self.examples[self.offsets[client.index()]..self.offsets[client.index() + 1]]
+    pub fn client(&self, client: ClientId) -> Cow<'_, [u32]> {
+        match &self.0 {
+            Shares::Dealt { offsets, examples } => {
+                Cow::Borrowed(&examples[offsets[client.index()]..offsets[client.index() + 1]])
+            }
+            Shares::Drawn(drawn) => Cow::Owned(drawn.client(client)),
+        }
     }
 
     /// The partition that gives client `k` the examples of `sources[k]` here; an example may belong to several.
     pub fn rearranged(&self, sources: &[ClientId]) -> Self {
+        if let Shares::Drawn(drawn) = &self.0 {
+            return Self::drawn(drawn.rearranged(sources));
+        }
         let sizes: Vec<usize> = sources.iter().map(|&source| self.size(source)).collect();
-        Self::deal(sources.iter().flat_map(|&source| self.client(source)).copied().collect(), &sizes)
+        Self::deal(sources.iter().flat_map(|&source| self.client(source).into_owned()).collect(), &sizes)
     }
 
     /// The same partition, with row `rows[i]` of the training set in the place of row `i`.
     #[must_use]
     pub fn of_rows(self, rows: &[u32]) -> Self {
-        Self { examples: self.examples.iter().map(|&example| rows[example as usize]).collect(), ..self }
+        match self.0 {
+            Shares::Dealt { offsets, examples } => {
+                let examples = examples.iter().map(|&example| rows[example as usize]).collect();
+                Self(Shares::Dealt { offsets, examples })
+            }
+            Shares::Drawn(drawn) => Self::drawn(drawn.of_rows(rows)),
+        }
     }
 
-    /// Number of examples of all clients together.
+    /// Number of examples of all clients together, those of several counted for each.
     pub fn examples(&self) -> usize {
-        self.examples.len()
+        match &self.0 {
+            Shares::Dealt { examples, .. } => examples.len(),
+            Shares::Drawn(_) => self.sizes().sum(),
+        }
+    }
+
+    /// Numbers of examples, client by client.
+    pub fn sizes(&self) -> impl ExactSizeIterator<Item = usize> {
+        (0..self.clients()).map(|client| self.size(ClientId::from_index(client)))
     }
 }
 

@@ -6,7 +6,9 @@
 
 use super::cifar::{self, load_cifar_folder};
 use super::idx::{self, is_idx_folder, load_idx_folder};
-use super::{DataError, Dataset, Kept, NO_FOLDER, Shape, Split, csv, folder_or_source, located, npy, synthetic_images};
+use super::{
+    DataError, Dataset, Kept, NO_FOLDER, Recent, Shape, Split, csv, folder_or_source, located, npy, synthetic_images,
+};
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
@@ -106,15 +108,44 @@ impl<'de> Deserialize<'de> for DataConfig {
     }
 }
 
-/// Contents of files, kept for the other seeds and points of an experiment.
-#[derive(Debug, Default)]
+/// Bytes of examples that are kept of seeds that have their own, for the other points and policies of these seeds.
+const DRAWN_BYTES: u64 = 1 << 28;
+
+/// Contents of files, kept for the other seeds and points of an experiment; and what seeds have drawn, for the other
+/// points, as far as there is room.
+#[derive(Debug)]
 pub struct DataCache {
     splits: Kept<Split>,
+    drawn: Recent<Split>,
     tables: Kept<Dataset>,
     others: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
+impl Default for DataCache {
+    fn default() -> Self {
+        let (splits, tables, others) = Default::default();
+        Self { splits, drawn: Recent::new(DRAWN_BYTES), tables, others }
+    }
+}
+
 impl DataCache {
+    /// The examples that a seed has of its own under these settings.
+    ///
+    /// # Errors
+    /// As drawing them.
+    pub fn drawn<E>(
+        &self,
+        settings: String,
+        streams: &Streams,
+        draw: impl FnOnce() -> Result<Split, E>,
+    ) -> Result<Arc<Split>, E> {
+        self.drawn.of((settings, streams.seed()), || {
+            let split = draw()?;
+            let bytes = split.bytes();
+            Ok((split, bytes))
+        })
+    }
+
     /// The cache of another kind of data, made at the first call.
     pub fn of<T: Default + Any + Send + Sync>(&self) -> Arc<T> {
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,7 +214,9 @@ impl DataConfig {
             if normalize { split.normalized() } else { Ok(split) }
         };
         match self {
-            Self::Source(source) if source.settings().is_each_seeds_own() => load().map(Arc::new),
+            Self::Source(source) if source.settings().is_each_seeds_own() => {
+                cache.drawn(format!("{normalize} {self:?}"), streams, load)
+            }
             _ => cache.splits.once(format!("{normalize} {self:?}"), load),
         }
     }

@@ -1,23 +1,35 @@
 //! Scores of all items for a block of users at a time. What an item's part is, is worked out once.
 //!
+//! # Definition
+//! With `a` the user's and `b` the item's part of a hidden number, `tanh(a + b) = 1 − 2/(e^{2a} e^{2b} + 1)`: a number of
+//! each user and of each item takes an exponential, and each pair a reciprocal. That holds to the last digits as long as
+//! no power leaves the range of `f32`; where an item's part is larger than [`PART_MAX`], tanh is worked out pair by pair.
+//! Weights of channels are divided by their sum once they are summed up with the values.
+//!
 //! # Determinism
 //! As in training: sums take one fused multiply-add for each term, in ascending order.
 
 #![allow(clippy::needless_range_loop, reason = "loops over channels are the same for all their arrays")]
 
-use super::attention::{Head, softmax};
+use super::attention::Head;
 use super::block::{Setting, Users};
 use super::network::{Weights, stride_of};
 use super::products::{Begin, Gather};
 use super::projection::Projection;
 use super::{Features, Shape};
-use crate::lanes::functions::{gelu, tanh};
+use crate::lanes::functions::{exp, exp_to_one, gelu, reciprocal, tanh};
 use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run};
 use crate::ranking::{BLOCK, ScoreItems};
 use std::cell::RefCell;
+use std::hint::select_unpredictable;
 
 /// Items that are projected at a time.
 const ITEMS: usize = 128;
+
+/// Largest part of an item of a hidden number whose power is used. Then a part of the user beyond [`USER_MAX`] gives ±1
+/// whatever the item, so that it may be cut there.
+const PART_MAX: f32 = 10.0;
+const USER_MAX: f32 = 30.0;
 
 /// A model that is to be evaluated: its items' projections and parts of the attention, 16 items side by side.
 pub struct ItemScores<'a> {
@@ -28,6 +40,8 @@ pub struct ItemScores<'a> {
     /// Panel by panel of 16 items; in each, factor by factor, the hidden numbers and then the dimensions of each
     /// channel.
     panels: Vec<Lanes>,
+    /// Whether hidden numbers are there as `e^{2b}`.
+    has_powers: bool,
 }
 
 impl<'a> ItemScores<'a> {
@@ -46,7 +60,7 @@ impl<'a> ItemScores<'a> {
     pub fn on(path: Path, shape: &'a Shape, features: &'a Features, parameters: &'a [f32]) -> Self {
         assert_eq!(parameters.len(), shape.parameters(), "the parameter vector is the model's");
         let weights = Weights::of(shape, parameters);
-        let mut scores = Self { path, shape, features, weights, panels: Vec::new() };
+        let mut scores = Self { path, shape, features, weights, panels: Vec::new(), has_powers: true };
         scores.fill();
         scores
     }
@@ -64,7 +78,7 @@ impl<'a> ItemScores<'a> {
         let mut values = vec![0.0; (shape.channels() - 1) * dim * stride];
         let mut hidden = vec![0.0; shape.factors * breadth * stride];
         let mut projections = [Projection::default(), Projection::default()];
-        let mut panels = Vec::new();
+        let (mut panels, part) = (Vec::new(), breadth + (shape.channels() - 1) * width);
         let all: Vec<u32> = (0..shape.items as u32).collect();
         for ids in all.chunks(ITEMS) {
             run(*path, Gather { table: weights.items, width: dim, ids, out: &mut values, stride });
@@ -89,6 +103,13 @@ impl<'a> ItemScores<'a> {
                 }
             }
         }
+        // NaN is not within.
+        let is_within =
+            |panel: &[Lanes]| panel[..breadth].iter().flat_map(|lanes| lanes.0).all(|b| b.abs() <= PART_MAX);
+        self.has_powers = panels.chunks_exact(part).all(is_within);
+        if self.has_powers {
+            run(*path, Powers { panels: &mut panels, part, breadth });
+        }
         self.panels = panels;
     }
 }
@@ -108,12 +129,64 @@ impl ScoreItems for ItemScores<'_> {
             let (panels, part) = (&self.panels[..], self.part());
             let (second, bias) = (weights.second, weights.second_bias);
             let count = users.len();
-            run(path, Scores { shape, panels, part, users: of_users, stride, count, second, bias, scores });
+            if self.has_powers {
+                run(path, PowersOfUsers { hidden: &mut of_users.hidden });
+                run(path, Scores::<true> { shape, panels, part, users: of_users, stride, count, second, bias, scores });
+            } else {
+                run(
+                    path,
+                    Scores::<false> { shape, panels, part, users: of_users, stride, count, second, bias, scores },
+                );
+            }
         });
     }
 }
 
-struct Scores<'a> {
+/// Replaces hidden numbers of items by their powers.
+struct Powers<'a> {
+    panels: &'a mut [Lanes],
+    part: usize,
+    breadth: usize,
+}
+
+impl Kernel for Powers<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        for part in self.panels.chunks_exact_mut(self.part) {
+            for lanes in &mut part[..self.breadth] {
+                *lanes = lanes.map(|b| exp(2.0 * b));
+            }
+        }
+    }
+}
+
+/// Replaces hidden numbers of users by their powers.
+struct PowersOfUsers<'a> {
+    hidden: &'a mut [f32],
+}
+
+impl Kernel for PowersOfUsers<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        for numbers in self.hidden.as_chunks_mut::<LANES>().0 {
+            *numbers = Lanes(*numbers).map(|a| exp(2.0 * within(a, USER_MAX))).0;
+        }
+    }
+}
+
+/// A number cut at `±most`; NaN stays.
+#[inline(always)]
+fn within(number: f32, most: f32) -> f32 {
+    let below = select_unpredictable(number > most, most, number);
+    select_unpredictable(below < -most, -most, below)
+}
+
+/// Hidden numbers are those of powers (`POWERS`), or the numbers themselves.
+struct Scores<'a, const POWERS: bool> {
     shape: &'a Shape,
     panels: &'a [Lanes],
     part: usize,
@@ -125,7 +198,7 @@ struct Scores<'a> {
     scores: &'a mut [f32],
 }
 
-impl Kernel for Scores<'_> {
+impl<const POWERS: bool> Kernel for Scores<'_, POWERS> {
     type Output = ();
     const WIDE_PAYS: bool = true;
 
@@ -134,6 +207,7 @@ impl Kernel for Scores<'_> {
         let Self { shape, panels, part, users, stride, count, second, bias, scores } = self;
         let (width, breadth, items) = (shape.width(), shape.attention, shape.items);
         let head = Head::of(shape.channels(), second, bias);
+        let (one, minus_two) = (Lanes::splat(1.0), Lanes::splat(-2.0));
         for (place, panel) in panels.chunks_exact(shape.factors * part).enumerate() {
             let first = place * LANES;
             let inside = LANES.min(items - first);
@@ -144,10 +218,22 @@ impl Kernel for Scores<'_> {
                     let mut logits = head.begin();
                     for (number, &hidden) in hidden.iter().enumerate() {
                         keep_vectors_whole();
-                        let of_user = users.hidden[(factor * breadth + number) * stride + user];
-                        head.add(number, (hidden + Lanes::splat(of_user)).map(tanh), &mut logits);
+                        let of_user = Lanes::splat(users.hidden[(factor * breadth + number) * stride + user]);
+                        let t = if POWERS {
+                            of_user.mul_add(hidden, one).map(reciprocal).mul_add(minus_two, one)
+                        } else {
+                            (hidden + of_user).map(tanh)
+                        };
+                        head.add(number, t, &mut logits);
                     }
-                    softmax(&mut logits);
+                    let most = logits[0].max(logits[1]).max(logits[2].max(logits[3]));
+                    let mut sum = Lanes::ZERO;
+                    for logit in &mut logits {
+                        keep_vectors_whole();
+                        *logit = (*logit - most).map(exp_to_one);
+                        sum = sum + *logit;
+                    }
+                    let mut weighted = Lanes::ZERO;
                     for (channel, values) in values.chunks_exact(width).enumerate() {
                         let mut product = Lanes::ZERO;
                         for (dimension, &value) in values.iter().enumerate() {
@@ -155,8 +241,9 @@ impl Kernel for Scores<'_> {
                             let of_user = users.values[(factor * width + dimension) * stride + user];
                             product = Lanes::splat(of_user).mul_add(value, product);
                         }
-                        score = logits[channel + 1].mul_add(product.map(gelu), score);
+                        weighted = logits[channel + 1].mul_add(product.map(gelu), weighted);
                     }
+                    score = weighted.mul_add(sum.map(reciprocal), score);
                 }
                 let row = &mut scores[user * items + first..];
                 if inside == LANES {

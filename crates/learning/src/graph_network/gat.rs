@@ -3,11 +3,16 @@
 //! An edge's score is a sum of one number of each end, `T_u = a_t·g_u + a_e₀/d_u` and `S_v = a_s·g_v + a_e₁/d_v`, and
 //! without the shares of `a_e` for a node itself. The sum of an edge's matrix over a node's edges is that matrix times
 //! `w_u = Σ_{v≠u} α_uv (1/d_u, 1/d_v)`. Slopes of sources are added up in the order of targets.
+//!
+//! # Cost
+//! Nodes have few edges: what counts is how often an edge is touched, and how little is done then. A node's edges are
+//! passed three times forwards and three times back.
 
 use super::kernels::{Constants, Outer, Product, Total};
 use super::pass::{Packed, Tensors};
 use super::{Graph, Prepared, Shape};
-use crate::lanes::{Kernel, LANES, Lanes, Path, fold, fold_four, fold_to_four, functions, keep_vectors_whole, run};
+use crate::lanes::{Kernel, LANES, Lanes, Path, fold, functions, keep_vectors_whole, run};
+use std::ops::Range;
 
 /// The slope of a score below zero.
 const SLOPE: f32 = 0.2;
@@ -21,18 +26,18 @@ struct Attention {
     of_ends: [Vec<f32>; 2],
     /// `α`, for each head all edges.
     weights: Vec<f32>,
+    /// The slope of each score, arranged in the same way: 1 where it is positive.
+    slopes: Vec<f32>,
     /// `w_u`.
     shares: [Vec<f32>; 2],
     /// The rows that leave the layer.
     output: Vec<Lanes>,
 }
 
-/// Of a node's edges: the slopes of their weights, and dot products that are not folded to the end. Of each head: sums
-/// over all edges.
+/// Of a node's edges: the slopes of their weights. Of each head: sums over all edges.
 #[derive(Debug, Default)]
 struct OfWeights {
     totals: Vec<[f64; 2]>,
-    quarters: Vec<[f32; 4]>,
     slopes: Vec<f32>,
 }
 
@@ -78,21 +83,6 @@ struct Weigh<'a> {
     layer: &'a mut Attention,
 }
 
-impl Weigh<'_> {
-    /// The score of an edge before the slope.
-    #[inline(always)]
-    fn score(
-        of_ends: &[Vec<f32>; 2],
-        graph: &Graph,
-        [one, two]: [f32; 2],
-        (node, other): (usize, usize),
-        at: [usize; 2],
-    ) -> f32 {
-        let plain = of_ends[0][at[0]] + of_ends[1][at[1]];
-        if node == other { plain } else { plain + (one * graph.shares[node] + two * graph.shares[other]) }
-    }
-}
-
 impl Kernel for Weigh<'_> {
     type Output = ();
 
@@ -100,7 +90,7 @@ impl Kernel for Weigh<'_> {
     fn run<const WIDE: bool>(self) {
         let Self { graph, heads, part, weights, is_last, layer } = self;
         let (nodes, edges, lanes) = (graph.nodes(), graph.neighbours.len(), heads * part);
-        let Attention { turned, of_ends, weights: alpha, shares, output } = layer;
+        let Attention { turned, of_ends, weights: alpha, slopes: score_slopes, shares, output } = layer;
         for (of_end, vector) in of_ends.iter_mut().zip(&weights.attention) {
             prepare(of_end, nodes * heads, 0.0);
             for (number, (row, vector)) in
@@ -115,51 +105,90 @@ impl Kernel for Weigh<'_> {
         }
         // Whole vectors for the exponential.
         prepare(alpha, (heads * edges).next_multiple_of(LANES), 0.0);
+        score_slopes.resize(heads * edges, 0.0);
         for head in 0..heads {
+            let (alpha, of_edge) = (&mut alpha[head * edges..][..edges], weights.of_edge[head]);
+            let score_slopes = &mut score_slopes[head * edges..][..edges];
             for node in 0..nodes {
-                let (begin, end) = (graph.offsets[node] as usize, graph.offsets[node + 1] as usize);
-                let row = &mut alpha[head * edges..][begin..end];
+                let of_own = of_ends[0][node * heads + head];
+                let around = Around::of(graph, node);
+                let row = alpha[around.edges.clone()].iter_mut().zip(&mut score_slopes[around.edges.clone()]);
                 let mut most = f32::NEG_INFINITY;
-                for (score, &other) in row.iter_mut().zip(&graph.neighbours[begin..end]) {
-                    let other = other as usize;
-                    let at = [node * heads + head, other * heads + head];
-                    let found = Self::score(of_ends, graph, weights.of_edge[head], (node, other), at);
-                    *score = if found > 0.0 { found } else { SLOPE * found };
+                for ((score, slope), (&other, (&one, &two))) in row.zip(around.each()) {
+                    let plain = of_own + of_ends[1][other as usize * heads + head];
+                    let found = plain + (of_edge[0] * one + of_edge[1] * two);
+                    *slope = if found > 0.0 { 1.0 } else { SLOPE };
+                    *score = found * *slope;
                     most = if *score > most { *score } else { most };
                 }
-                row.iter_mut().for_each(|score| *score -= most);
+                alpha[around.edges].iter_mut().for_each(|score| *score -= most);
             }
         }
-        for chunk in alpha.chunks_exact_mut(LANES) {
-            Lanes::load(chunk).map(functions::exp).store(chunk);
+        for chunk in alpha.as_chunks_mut::<LANES>().0 {
+            *chunk = Lanes(*chunk).map(functions::exp).0;
         }
         shares.iter_mut().for_each(|shares| prepare(shares, nodes * heads, 0.0));
         output.resize(nodes * lanes, Lanes::ZERO);
         for node in 0..nodes {
-            let (begin, end) = (graph.offsets[node] as usize, graph.offsets[node + 1] as usize);
-            let around = &graph.neighbours[begin..end];
             for head in 0..heads {
-                let row = &mut alpha[head * edges..][begin..end];
-                let total: f32 = row.iter().sum();
-                row.iter_mut().for_each(|weight| *weight /= total);
+                let around = Around::of(graph, node);
+                let row = &mut alpha[head * edges..][around.edges.clone()];
+                let mut total = 0.0;
+                for &weight in &*row {
+                    total += weight;
+                }
+                let scale = 1.0 / total;
                 let [mut of_own, mut of_others] = [0.0; 2];
-                for (&weight, &other) in row.iter().zip(around).filter(|(_, other)| **other as usize != node) {
-                    of_own += weight * graph.shares[node];
-                    of_others += weight * graph.shares[other as usize];
+                let mut sum = Lanes::ZERO;
+                for (weight, (&other, (&one, &two))) in row.iter_mut().zip(around.each()) {
+                    keep_vectors_whole();
+                    *weight *= scale;
+                    of_own += *weight * one;
+                    of_others += *weight * two;
+                    sum = Lanes::splat(*weight).mul_add(turned[other as usize * lanes + head * part], sum);
                 }
                 shares[0][node * heads + head] = of_own;
                 shares[1][node * heads + head] = of_others;
                 for lane in head * part..(head + 1) * part {
-                    let mut sum = weights.bias[lane];
+                    if lane > head * part {
+                        sum = Lanes::ZERO;
+                        for (&weight, &other) in row.iter().zip(around.nodes) {
+                            keep_vectors_whole();
+                            sum = Lanes::splat(weight).mul_add(turned[other as usize * lanes + lane], sum);
+                        }
+                    }
+                    sum = sum + weights.bias[lane];
                     sum = Lanes::splat(of_own).mul_add(weights.edge[0][lane], sum);
                     sum = Lanes::splat(of_others).mul_add(weights.edge[1][lane], sum);
-                    for (&weight, &other) in row.iter().zip(around) {
-                        sum = Lanes::splat(weight).mul_add(turned[other as usize * lanes + lane], sum);
-                    }
                     output[node * lanes + lane] = if is_last { sum } else { sum.if_positive(sum) };
                 }
             }
         }
+    }
+}
+
+/// The edges of a node.
+struct Around<'a> {
+    /// Their places.
+    edges: Range<usize>,
+    /// The neighbours and the node itself.
+    nodes: &'a [u32],
+    /// Their shares; see [`Graph`].
+    between: [&'a [f32]; 2],
+}
+
+impl<'a> Around<'a> {
+    #[inline(always)]
+    fn of(graph: &'a Graph, node: usize) -> Self {
+        let edges = graph.offsets[node] as usize..graph.offsets[node + 1] as usize;
+        let between = [&graph.between[0][edges.clone()], &graph.between[1][edges.clone()]];
+        Self { nodes: &graph.neighbours[edges.clone()], edges, between }
+    }
+
+    /// Each neighbour, with both shares.
+    #[inline(always)]
+    fn each(&self) -> impl Iterator<Item = (&'a u32, (&'a f32, &'a f32))> + use<'a> {
+        self.nodes.iter().zip(self.between[0].iter().zip(self.between[1]))
     }
 }
 
@@ -211,49 +240,43 @@ impl Kernel for Back<'_> {
         of_weights.totals.clear();
         of_weights.totals.resize(heads, [0.0; 2]);
         for node in 0..nodes {
-            let (begin, end) = (graph.offsets[node] as usize, graph.offsets[node + 1] as usize);
-            let around = &graph.neighbours[begin..end];
+            let around = Around::of(graph, node);
             // Heads inside: the rows of a node's neighbours are then fetched once.
             for head in 0..heads {
-                let alpha = &layer.weights[head * edges..][begin..end];
+                let alpha = &layer.weights[head * edges..][around.edges.clone()];
+                let score_slopes = &layer.slopes[head * edges..][around.edges.clone()];
                 let own = &slopes[node * lanes + head * part..][..part];
                 let one = fold(&dot(own, &weights.edge[0][head * part..][..part]).0);
                 let two = fold(&dot(own, &weights.edge[1][head * part..][..part]).0);
-                of_weights.quarters.clear();
-                for &other in around {
-                    let row = &layer.turned[other as usize * lanes + head * part..][..part];
-                    of_weights.quarters.push(fold_to_four(&dot(own, row).0));
-                }
                 let mut mean = 0.0;
-                of_weights.slopes.clear();
-                for ((&weight, &other), quarters) in alpha.iter().zip(around).zip(&of_weights.quarters) {
-                    let other = other as usize;
-                    let mut slope = fold_four(quarters);
-                    if other != node {
-                        slope += one * graph.shares[node] + two * graph.shares[other];
-                    }
-                    mean += weight * slope;
-                    of_weights.slopes.push(slope);
+                of_weights.slopes.resize(alpha.len(), 0.0);
+                let each = alpha.iter().zip(around.each()).zip(&mut of_weights.slopes);
+                for ((&weight, (&other, (&of_own, &of_other))), slope) in each {
+                    let row = &layer.turned[other as usize * lanes + head * part..][..part];
+                    *slope = fold(&dot(own, row).0) + (one * of_own + two * of_other);
+                    mean += weight * *slope;
                 }
-                let (mut of_own, totals) = (0.0, &mut of_weights.totals[head]);
-                for ((&weight, &slope), &other) in alpha.iter().zip(&of_weights.slopes).zip(around) {
+                let (mut of_own, mut totals) = (0.0, [0.0; 2]);
+                let of_scores = of_weights.slopes.iter().zip(score_slopes);
+                let each = alpha.iter().zip(of_scores).zip(around.each());
+                for ((&weight, (&slope, &of_score)), (&other, (&share, &of_other))) in each {
+                    keep_vectors_whole();
                     let other = other as usize;
-                    let at = [node * heads + head, other * heads + head];
-                    let score = Weigh::score(&layer.of_ends, graph, weights.of_edge[head], (node, other), at);
-                    let slope = weight * (slope - mean) * if score > 0.0 { 1.0 } else { SLOPE };
+                    let slope = weight * (slope - mean) * of_score;
                     of_own += slope;
-                    of_ends[1][at[1]] += slope;
-                    if other != node {
-                        totals[0] += f64::from(slope * graph.shares[node]);
-                        totals[1] += f64::from(slope * graph.shares[other]);
-                    }
-                    for lane in 0..part {
+                    of_ends[1][other * heads + head] += slope;
+                    totals[0] += slope * share;
+                    totals[1] += slope * of_other;
+                    let weight = Lanes::splat(weight);
+                    for (to, own) in of_turned[other * lanes + head * part..][..part].iter_mut().zip(own) {
                         keep_vectors_whole();
-                        let to = &mut of_turned[other * lanes + head * part + lane];
-                        *to = Lanes::splat(weight).mul_add(own[lane], *to);
+                        *to = weight.mul_add(*own, *to);
                     }
                 }
                 of_ends[0][node * heads + head] = of_own;
+                let sums = &mut of_weights.totals[head];
+                sums[0] += f64::from(totals[0]);
+                sums[1] += f64::from(totals[1]);
             }
         }
         for (of_edge, totals) in of_edge.iter_mut().zip(&of_weights.totals) {

@@ -7,7 +7,7 @@ use super::step::{Step, Triple};
 use super::{BprTraining, Moves};
 use crate::lanes::{Path, run};
 use crate::local::{self, Course, Told};
-use crate::ratings::negatives::negative;
+use crate::ratings::negatives::{negative, unknown};
 use crate::ratings::triplets::Triplet;
 use crate::trainer::optimizer::Powers;
 use fedgenie_core::halt::Halt;
@@ -252,13 +252,19 @@ impl Steps<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Examples {
     user_of: Vec<u32>,
+    /// What the one user of a job does not know, ascending; empty where it is not worked out.
+    unknown: Vec<u32>,
 }
+
+/// Draws for which it is worth while to write down what a user does not know: one for so many items.
+const ITEMS_PER_DRAW: usize = 16;
 
 impl Examples {
     /// Numbers the examples that have a negative in `order`; returns how many have none.
     pub fn list(&mut self, job: &Job<'_>, items: usize, order: &mut Vec<u32>) -> usize {
         order.clear();
         self.user_of.clear();
+        self.unknown.clear();
         if let Negatives::Given(triplets) = job.negatives {
             order.extend(0..triplets.len() as u32);
             return 0;
@@ -274,6 +280,9 @@ impl Examples {
             }
             begin = end;
         }
+        if job.ends.len() == 1 && order.len() * ITEMS_PER_DRAW >= items {
+            unknown(items as u32, job.positives, &mut self.unknown);
+        }
         without
     }
 
@@ -284,6 +293,11 @@ impl Examples {
             Negatives::Given(triplets) => triplets[example as usize],
             Negatives::Drawn => {
                 let user = self.user_of[example as usize];
+                if !self.unknown.is_empty() {
+                    let chosen = draws.below(self.unknown.len() as u64);
+                    let negative = self.unknown[chosen as usize];
+                    return Triplet { user, positive: job.positives[example as usize], negative };
+                }
                 let known = job.positives_of(user);
                 let negative = negative(draws, items as u32, known).expect("such examples are left out");
                 Triplet { user, positive: job.positives[example as usize], negative }

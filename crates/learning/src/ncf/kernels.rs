@@ -26,7 +26,7 @@ impl<'a> Table<'a> {
 /// # Panics
 /// If a row is not there, or a length does not fit.
 #[inline(always)]
-pub fn products(
+pub fn products<const WIDE: bool>(
     rows: Table<'_>,
     (from, to): (&[u32], &[u32]),
     matrix: &[[f32; LANES]],
@@ -38,14 +38,14 @@ pub fn products(
     while first < columns {
         let place = (first, columns);
         first += match columns - first {
-            1 => product_of_columns::<1>(rows, (from, to), matrix, begin, place, out),
-            _ => product_of_columns::<2>(rows, (from, to), matrix, begin, place, out),
+            1 => product_of_columns::<1, WIDE>(rows, (from, to), matrix, begin, place, out),
+            _ => product_of_columns::<2, WIDE>(rows, (from, to), matrix, begin, place, out),
         };
     }
 }
 
 #[inline(always)]
-fn product_of_columns<const COLUMNS: usize>(
+fn product_of_columns<const COLUMNS: usize, const WIDE: bool>(
     rows: Table<'_>,
     (from, to): (&[u32], &[u32]),
     matrix: &[[f32; LANES]],
@@ -57,7 +57,9 @@ fn product_of_columns<const COLUMNS: usize>(
     while done < from.len() {
         let (from, to) = (&from[done..], &to[done..]);
         done += match from.len() {
+            8.. if WIDE => product_tile::<8, COLUMNS>(rows, from, to, matrix, begin, place, out),
             4.. => product_tile::<4, COLUMNS>(rows, from, to, matrix, begin, place, out),
+            2.. => product_tile::<2, COLUMNS>(rows, from, to, matrix, begin, place, out),
             _ => product_tile::<1, COLUMNS>(rows, from, to, matrix, begin, place, out),
         };
     }
@@ -111,17 +113,25 @@ fn product_tile<const ROWS: usize, const COLUMNS: usize>(
 /// # Panics
 /// If a row is not there, or a length does not fit.
 #[inline(always)]
-pub fn outer_products(rows: Table<'_>, slopes: Table<'_>, (from, to): (&[u32], &[u32]), matrix: &mut [[f32; LANES]]) {
+pub fn outer_products<const WIDE: bool>(
+    rows: Table<'_>,
+    slopes: Table<'_>,
+    (from, to): (&[u32], &[u32]),
+    matrix: &mut [[f32; LANES]],
+) {
     let columns = slopes.width;
     assert!(from.len() == to.len() && matrix.len() == rows.width * LANES * columns, "rows and matrix fit");
     for vector in 0..rows.width {
-        for lanes in 0..LANES / 4 {
+        // Four numbers of a row together, eight where there are registers for them.
+        for lane in (0..LANES).step_by(if WIDE { 8 } else { 4 }) {
             let mut first = 0;
             while first < columns {
-                let at = (vector, 4 * lanes, first);
-                first += match columns - first {
-                    1 => outer_tile::<1>(rows, slopes, (from, to), at, matrix),
-                    _ => outer_tile::<2>(rows, slopes, (from, to), at, matrix),
+                let at = (vector, lane, first);
+                first += match (columns - first, WIDE) {
+                    (1, true) => outer_tile::<8, 1>(rows, slopes, (from, to), at, matrix),
+                    (1, false) => outer_tile::<4, 1>(rows, slopes, (from, to), at, matrix),
+                    (_, true) => outer_tile::<8, 2>(rows, slopes, (from, to), at, matrix),
+                    (_, false) => outer_tile::<4, 2>(rows, slopes, (from, to), at, matrix),
                 };
             }
         }
@@ -129,7 +139,7 @@ pub fn outer_products(rows: Table<'_>, slopes: Table<'_>, (from, to): (&[u32], &
 }
 
 #[inline(always)]
-fn outer_tile<const COLUMNS: usize>(
+fn outer_tile<const ROWS: usize, const COLUMNS: usize>(
     rows: Table<'_>,
     slopes: Table<'_>,
     (from, to): (&[u32], &[u32]),
@@ -138,22 +148,22 @@ fn outer_tile<const COLUMNS: usize>(
 ) -> usize {
     let columns = slopes.width;
     let at = |row: usize| (vector * LANES + lane + row) * columns + first;
-    let mut sums = [[Lanes::ZERO; COLUMNS]; 4];
-    for row in 0..4 {
+    let mut sums = [[Lanes::ZERO; COLUMNS]; ROWS];
+    for row in 0..ROWS {
         for column in 0..COLUMNS {
             sums[row][column] = Lanes(matrix[at(row) + column]);
         }
     }
     for (&from, &to) in from.iter().zip(to) {
         let (mine, slope) = (rows.row(from)[vector], slopes.row(to));
-        for row in 0..4 {
+        for row in 0..ROWS {
             let number = Lanes::splat(mine.0[lane + row]);
             for column in 0..COLUMNS {
                 sums[row][column] = number.mul_add(slope[first + column], sums[row][column]);
             }
         }
     }
-    for row in 0..4 {
+    for row in 0..ROWS {
         for column in 0..COLUMNS {
             matrix[at(row) + column] = sums[row][column].0;
         }

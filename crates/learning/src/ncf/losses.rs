@@ -56,7 +56,13 @@ impl Kernel for Pass<'_> {
             parts.resize(count * plan.hidden, Lanes::ZERO);
             let bias = (side == 0).then(|| vectors(&weights[plan.bias()]));
             let table = Table { vectors: rows, width: plan.row };
-            products(table, (&places, &places), vectors(&weights[plan.first(side)]), bias, (plan.hidden, parts));
+            products::<WIDE>(
+                table,
+                (&places, &places),
+                vectors(&weights[plan.first(side)]),
+                bias,
+                (plan.hidden, parts),
+            );
         }
     }
 }

@@ -51,17 +51,17 @@ impl Kernel for Step<'_> {
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
         match self.shape.hidden.div_ceil(LANES) {
-            1 => step::<1>(self),
-            2 => step::<2>(self),
-            4 => step::<4>(self),
-            _ => step::<0>(self),
+            1 => step::<1, WIDE>(self),
+            2 => step::<2, WIDE>(self),
+            4 => step::<4, WIDE>(self),
+            _ => step::<0, WIDE>(self),
         }
     }
 }
 
 /// The step with `HIDDEN` vectors of hidden numbers; 0 stands for any other number.
 #[inline(always)]
-fn step<const HIDDEN: usize>(step: Step<'_>) {
+fn step<const HIDDEN: usize, const WIDE: bool>(step: Step<'_>) {
     let Step { shape, triplets, losses, rows, weights, turned, gradient, scratch } = step;
     let plan = Plan::of(&shape);
     let hidden = if HIDDEN == 0 { plan.hidden } else { HIDDEN };
@@ -78,7 +78,7 @@ fn step<const HIDDEN: usize>(step: Step<'_>) {
     let table = Table { vectors: &rows.rows, width: plan.row };
     let all = shape.proxy.map(|_| &mut *proxy);
     for (parts, weights) in [&mut *network].into_iter().chain(all).zip(weights.chunks_exact(plan.len())) {
-        parts.forward(plan, table, [users, items], weights, met);
+        parts.forward::<WIDE>(plan, table, [users, items], weights, met);
     }
     gradient.fill(0.0);
     let (slopes, slopes_of_proxy) = gradient.split_at_mut(plan.len());
@@ -114,16 +114,16 @@ fn step<const HIDDEN: usize>(step: Step<'_>) {
             }
         }
     }
-    network.collect(plan, table, [users, items], slopes);
+    network.collect::<WIDE>(plan, table, [users, items], slopes);
     if shape.proxy.is_some() {
-        proxy.collect(plan, table, [users, items], slopes_of_proxy);
+        proxy.collect::<WIDE>(plan, table, [users, items], slopes_of_proxy);
     }
     // Of rows that do not move nobody asks.
     let moves = |place: &u32| rows.met[*place as usize].moves;
     let of = Table { vectors: &network.slopes, width: plan.hidden };
     for ([_, places], side) in [users, items].into_iter().zip(turned.chunks_exact(plan.side())) {
         places.retain(moves);
-        products(of, (places, places), vectors(side), None, (plan.row, &mut rows.slopes));
+        products::<WIDE>(of, (places, places), vectors(side), None, (plan.row, &mut rows.slopes));
     }
 }
 
@@ -188,7 +188,7 @@ impl<'a> Sides<'a> {
 impl Parts {
     /// The parts of the hidden numbers of all rows that a step meets; slopes begin at zero.
     #[inline(always)]
-    fn forward(
+    fn forward<const WIDE: bool>(
         &mut self,
         plan: Plan,
         rows: Table<'_>,
@@ -203,7 +203,7 @@ impl Parts {
         let bias = Some(vectors(&weights[plan.bias()]));
         for (side, (slots, places), bias) in [(0, (&users[0], &users[1]), bias), (1, (&items[0], &items[1]), None)] {
             let side = vectors(&weights[plan.first(side)]);
-            products(rows, (slots, places), side, bias, (plan.hidden, &mut self.values));
+            products::<WIDE>(rows, (slots, places), side, bias, (plan.hidden, &mut self.values));
         }
     }
 
@@ -255,10 +255,16 @@ impl Parts {
 
     /// Slopes of the first layer and its biases, from those of all parts.
     #[inline(always)]
-    fn collect(&self, plan: Plan, rows: Table<'_>, [users, items]: [&[Vec<u32>; 2]; 2], gradient: &mut [f32]) {
+    fn collect<const WIDE: bool>(
+        &self,
+        plan: Plan,
+        rows: Table<'_>,
+        [users, items]: [&[Vec<u32>; 2]; 2],
+        gradient: &mut [f32],
+    ) {
         let slopes = Table { vectors: &self.slopes, width: plan.hidden };
         for (side, [slots, places]) in [users, items].into_iter().enumerate() {
-            outer_products(rows, slopes, (slots, places), gradient[plan.first(side)].as_chunks_mut().0);
+            outer_products::<WIDE>(rows, slopes, (slots, places), gradient[plan.first(side)].as_chunks_mut().0);
         }
         let bias = gradient[plan.bias()].as_chunks_mut::<LANES>().0;
         for &place in &users[1] {

@@ -1,7 +1,7 @@
 //! A network's weights as steps use them: filled up to whole vectors, with the first layer column by column.
 
 use super::Shape;
-use crate::lanes::LANES;
+use crate::lanes::{Kernel, LANES, Lanes, Path, run, transpose};
 use std::ops::Range;
 
 /// Where the parts of a network lie in its filled-up weights.
@@ -49,36 +49,38 @@ impl Plan {
     }
 }
 
-/// For each weight of a network, in the order of files, its place among those that are filled up.
-fn places(shape: &Shape) -> impl Iterator<Item = usize> {
-    let &Shape { dimensions: d, hidden: h, .. } = shape;
-    let plan = Plan::of(shape);
-    let first = move |hidden: usize| {
-        (0..2 * d).map(move |number| {
-            let (side, number) = (number / d, number % d);
-            side * plan.side() + number * plan.hidden * LANES + hidden
-        })
-    };
-    let weights = (0..h).flat_map(first);
-    let biases = (0..h).map(move |hidden| plan.bias().start + hidden);
-    weights.chain(biases).chain((0..h).map(move |hidden| plan.second().start + hidden)).chain([plan.last()])
-}
-
 /// Fills up the weights of all networks.
 pub fn fill_up(shape: &Shape, weights: &[f32], filled: &mut Vec<f32>) {
     filled.clear();
-    let length = Plan::of(shape).len();
-    for network in weights.chunks_exact(shape.network()) {
-        let begin = filled.len();
-        filled.resize(begin + length, 0.0);
-        places(shape).zip(network).for_each(|(place, &weight)| filled[begin + place] = weight);
+    let (plan, Shape { dimensions: d, hidden: h, .. }) = (Plan::of(shape), *shape);
+    filled.resize(weights.len() / shape.network() * plan.len(), 0.0);
+    for (network, filled) in weights.chunks_exact(shape.network()).zip(filled.chunks_exact_mut(plan.len())) {
+        let (first, others) = network.split_at(2 * d * h);
+        for side in 0..2 {
+            let (from, to) = ((&first[side * d..], 2 * d), (&mut filled[plan.first(side)], plan.hidden * LANES));
+            run(Path::detect(), Turn { rows: h, columns: d, from, to });
+        }
+        let (bias, second) = others.split_at(h);
+        filled[plan.bias()][..h].copy_from_slice(bias);
+        filled[plan.second()][..h].copy_from_slice(&second[..h]);
+        filled[plan.last()] = second[h];
     }
 }
 
-/// Writes the weights of all networks as files have them.
+/// Writes the weights of all networks as files have them, behind those that are there.
 pub fn take_out(shape: &Shape, filled: &[f32], weights: &mut Vec<f32>) {
-    for network in filled.chunks_exact(Plan::of(shape).len()) {
-        weights.extend(places(shape).map(|place| network[place]));
+    let (plan, Shape { dimensions: d, hidden: h, .. }) = (Plan::of(shape), *shape);
+    for filled in filled.chunks_exact(plan.len()) {
+        let begin = weights.len();
+        weights.resize(begin + 2 * d * h, 0.0);
+        for side in 0..2 {
+            let (from, to) =
+                ((&filled[plan.first(side)], plan.hidden * LANES), (&mut weights[begin + side * d..], 2 * d));
+            run(Path::detect(), Turn { rows: d, columns: h, from, to });
+        }
+        weights.extend_from_slice(&filled[plan.bias()][..h]);
+        weights.extend_from_slice(&filled[plan.second()][..h]);
+        weights.push(filled[plan.last()]);
     }
 }
 
@@ -86,9 +88,38 @@ pub fn take_out(shape: &Shape, filled: &[f32], weights: &mut Vec<f32>) {
 /// column.
 pub fn turn(plan: Plan, side: &[f32], turned: &mut [f32]) {
     let (rows, columns) = (plan.row * LANES, plan.hidden * LANES);
-    for (number, column) in side.chunks_exact(columns).enumerate() {
-        for (hidden, &weight) in column.iter().enumerate() {
-            turned[hidden * rows + number] = weight;
+    run(Path::detect(), Turn { rows, columns, from: (side, columns), to: (turned, rows) });
+}
+
+/// Exchanges rows and columns, each part with the numbers from one of its rows to the next.
+struct Turn<'a> {
+    rows: usize,
+    columns: usize,
+    from: (&'a [f32], usize),
+    to: (&'a mut [f32], usize),
+}
+
+impl Kernel for Turn<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        let Self { rows, columns, from: (from, from_stride), to: (to, to_stride) } = self;
+        for row in (0..rows).step_by(LANES) {
+            for column in (0..columns).step_by(LANES) {
+                let (down, across) = (LANES.min(rows - row), LANES.min(columns - column));
+                let mut square = [Lanes::ZERO; LANES];
+                for (index, lanes) in square[..down].iter_mut().enumerate() {
+                    let numbers = &from[(row + index) * from_stride + column..];
+                    *lanes =
+                        if across == LANES { Lanes::load(numbers) } else { Lanes::load_partial(&numbers[..across]) };
+                }
+                transpose(&mut square);
+                for (index, lanes) in square[..across].iter().enumerate() {
+                    let numbers = &mut to[(column + index) * to_stride + row..][..down];
+                    if down == LANES { lanes.store(numbers) } else { numbers.copy_from_slice(&lanes.0[..down]) }
+                }
+            }
         }
     }
 }

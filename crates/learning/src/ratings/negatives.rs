@@ -30,6 +30,18 @@ pub fn negative(rng: &mut StreamRng, items: u32, known: &[u32]) -> Option<u32> {
     Some(chosen + known_before(chosen, known))
 }
 
+/// Writes the items below `items` that are not in `known`, ascending: the `j`-th is the negative that [`negative`] makes
+/// of the draw `j`.
+pub fn unknown(items: u32, known: &[u32], found: &mut Vec<u32>) {
+    found.clear();
+    let mut begin = 0;
+    for &item in known {
+        found.extend(begin..item);
+        begin = item + 1;
+    }
+    found.extend(begin..items);
+}
+
 /// How many of the known items stand before the unknown item number `chosen`: before known item `i` there are
 /// `known[i] − i` unknown ones.
 #[inline]
@@ -55,10 +67,13 @@ mod tests {
     fn the_unknown_items_are_found_in_their_order() {
         for bits in 0_u32..1 << 10 {
             let known: Vec<u32> = (0..10).filter(|item| bits >> item & 1 == 1).collect();
-            let unknown = (0..10).filter(|item| bits >> item & 1 == 0);
-            for (chosen, item) in (0..).zip(unknown) {
+            let others: Vec<u32> = (0..10).filter(|item| bits >> item & 1 == 0).collect();
+            for (chosen, &item) in (0..).zip(&others) {
                 assert_eq!(chosen + known_before(chosen, &known), item, "{known:?}");
             }
+            let mut written = vec![7];
+            unknown(10, &known, &mut written);
+            assert_eq!(written, others);
         }
     }
 

@@ -25,6 +25,7 @@ use fedgenie_core::failure::Failure;
 use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Data, their partition, and the model.
@@ -106,13 +107,14 @@ impl Labelled {
     }
 
     /// The lists of examples that data consist of.
-    fn batches<'a>(&'a self, on: On<'a>) -> Vec<Batch<'a>> {
+    fn lists<'a>(&'a self, on: On<'a>) -> Vec<(&'a Dataset, Cow<'a, [u32]>)> {
+        let Split { train, test, .. } = &*self.data;
         match on {
-            On::Test => vec![Batch { data: &self.data.test, examples: &self.test_examples }],
-            On::Valid => vec![Batch { data: &self.data.train, examples: &self.valid_examples }],
-            On::Client(client) => vec![self.of_client(client)],
-            On::Server(_, members) => members.iter().map(|&client| self.of_client(client)).collect(),
-            On::ServerTest(_, _, examples) => vec![Batch { data: &self.data.test, examples }],
+            On::Test => vec![(test, self.test_examples.as_slice().into())],
+            On::Valid => vec![(train, self.valid_examples.as_slice().into())],
+            On::Client(client) => vec![(train, self.partition.client(client))],
+            On::Server(_, members) => members.iter().map(|&client| (train, self.partition.client(client))).collect(),
+            On::ServerTest(_, _, examples) => vec![(test, examples.into())],
             On::Model => Vec::new(),
         }
     }
@@ -122,22 +124,21 @@ impl Labelled {
         let trainer = Trainer { model: &*self.model, data: &self.data.train, settings, streams };
         let dense = job.dense(context, self.layout.trained());
         let examples = self.partition.client(job.client);
-        trainer.do_job(&dense, (job.client, job.number), examples, worker.keep(), wanted);
+        trainer.do_job(&dense, (job.client, job.number), &examples, worker.keep(), wanted);
     }
 
-    /// The examples of a client.
-    pub fn of_client(&self, client: ClientId) -> Batch<'_> {
-        Batch { data: &self.data.train, examples: self.partition.client(client) }
+    /// Does something with the examples of a client.
+    pub fn with_client<R>(&self, client: ClientId, work: impl FnOnce(Batch<'_>) -> R) -> R {
+        work(Batch { data: &self.data.train, examples: &self.partition.client(client) })
     }
 }
 
 /// Facts about a partition of training examples, of which some rows are set aside for validation.
 fn describe(train: &Dataset, partition: &Partition, set_aside: &[u32]) -> Description {
-    let sizes = (0..partition.clients()).map(|client| partition.size(ClientId::from_index(client)));
     Description {
         skew: Some(partition.skew_without(train, set_aside)),
         warnings: absent_classes(train, set_aside).into_iter().collect(),
-        ..Description::of(sizes)
+        ..Description::of(partition.sizes())
     }
 }
 
@@ -200,7 +201,8 @@ impl Task for Labelled {
                 continue;
             }
             let models: Vec<&[f32]> = asks.iter().map(|ask| ask.state.model).collect();
-            let batches = self.batches(asks[0].on);
+            let lists = self.lists(asks[0].on);
+            let batches: Vec<Batch<'_>> = lists.iter().map(|(data, examples)| Batch { data, examples }).collect();
             let found = evaluate_each(&*self.model, &models, &batches, effort);
             for (found, ask) in found.into_iter().zip(asks) {
                 ask.weight = self.measured(found, (ask.state.model, &batches), effort, ask.values);
@@ -243,12 +245,12 @@ impl Losses for Labelled {
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> Result<f64, Failure> {
-        Ok(evaluate(&*self.model, state.model, self.of_client(client), false).loss())
+        Ok(self.with_client(client, |batch| evaluate(&*self.model, state.model, batch, false).loss()))
     }
 
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> Result<f64, Failure> {
         let trainer::Worker { scratch, .. } = worker.keep();
-        Ok(trainer::squared_losses(&*self.model, state.model, self.of_client(client), scratch))
+        Ok(self.with_client(client, |batch| trainer::squared_losses(&*self.model, state.model, batch, scratch)))
     }
 
     fn slope(&self, state: &ModelState<'_>, slope: &mut Vec<f32>) -> Result<bool, Failure> {
@@ -278,8 +280,8 @@ impl DealtData for Labelled {
         let (classes_of, classes) = self.data.train.classes()?;
         let of = |client| {
             let mut counts = vec![0; classes];
-            let examples = self.partition.client(ClientId::from_index(client)).iter();
-            examples.for_each(|&example| counts[usize::from(classes_of[example as usize])] += 1);
+            let examples = self.partition.client(ClientId::from_index(client));
+            examples.iter().for_each(|&example| counts[usize::from(classes_of[example as usize])] += 1);
             counts
         };
         Some((0..self.partition.clients()).map(of).collect())
@@ -293,8 +295,8 @@ impl DealtData for Labelled {
         let (train, classes) = self.data.train.classes()?;
         let (tests, test_classes) = self.data.test.classes()?;
         let (mut of_train, mut of_test) = (vec![0; classes], vec![0; test_classes]);
-        let trained = members.iter().flat_map(|&client| self.partition.client(client));
-        trained.for_each(|&example| of_train[usize::from(train[example as usize])] += 1);
+        let trained = members.iter().flat_map(|&client| self.partition.client(client).into_owned());
+        trained.for_each(|example| of_train[usize::from(train[example as usize])] += 1);
         test.iter().for_each(|&example| of_test[usize::from(tests[example as usize])] += 1);
         Some(ClassCounts { train: of_train, test: of_test })
     }

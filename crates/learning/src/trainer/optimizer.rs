@@ -57,7 +57,7 @@ mod rule;
 pub(crate) use rule::{Descent, Powers, Rule};
 
 use super::TrainingError;
-use crate::lanes::LANES;
+use crate::lanes::{Kernel, LANES, Path, run};
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::math::float::sqrt;
 use pass::Pass;
@@ -270,11 +270,24 @@ impl Squares {
 
 /// The Euclidean norm.
 pub fn norm(gradient: &[f32]) -> f64 {
-    let mut squares = Squares::default();
-    let (blocks, rest) = gradient.as_chunks::<LANES>();
-    blocks.iter().for_each(|block| squares.add(block));
-    squares.add(rest);
-    sqrt(squares.sum())
+    sqrt(run(Path::detect(), SumOfSquares(gradient)))
+}
+
+struct SumOfSquares<'a>(&'a [f32]);
+
+impl Kernel for SumOfSquares<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) -> f64 {
+        let mut squares = Squares::default();
+        let (blocks, rest) = self.0.as_chunks::<LANES>();
+        for block in blocks {
+            squares.add(block);
+        }
+        squares.add(rest);
+        squares.sum()
+    }
 }
 
 /// The factor that clips a gradient of norm `norm`.

@@ -17,7 +17,7 @@ pub use trial::Trial;
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
 use crate::run::error::{Failed, Role, RunError};
-use crate::world::{Training, World};
+use crate::world::{FirstJob, Training, World};
 use faults::Faults;
 use fedgenie_core::halt::{Effort, Halt};
 use fedgenie_core::id::{ClientId, EdgeId, Round};
@@ -67,6 +67,7 @@ impl<'w> Learning<'w> {
         let Training { aggregation, algorithm, .. } = &world.training;
         let learner = Learner::new(layout, algorithm, aggregation, aging, clients);
         let state = learned::State::new(task, &learner, clusters, world.servers(), &world.streams);
+        world.first_updates.begin(&state.models);
         let (updates, folded, halt, trial, faults) = Default::default();
         Self { world, task, has_drifted: false, layout, learner, state, updates, folded, halt, trial, faults }
     }
@@ -180,6 +181,40 @@ impl<'w> Learning<'w> {
         if self.halt.is_due() { Err(RunError::Halted) } else { Ok(()) }
     }
 
+    /// Trains jobs; update `i` is that of job `i`. A fault is noted. What other runs of the world have trained from the
+    /// model that all begin with is not trained again.
+    fn train_jobs(&self, context: &Context<'_>, jobs: &[Assignment<'_>], parallel: bool, updates: &mut [Update]) {
+        let rule = self.learner.algorithm.job.as_deref();
+        let first = &self.world.first_updates;
+        let key = |job: &Assignment<'_>| first.key(job, context.loss_rms);
+        // A trial wants to know what training costs.
+        let may_share = !self.has_drifted && self.task.together().is_none() && self.trial.is_none();
+        let keys: Vec<Option<FirstJob>> = if may_share { jobs.iter().map(key).collect() } else { Vec::new() };
+        if keys.iter().all(Option::is_none) {
+            return self.faults.note(train((self.task, rule), context, jobs, parallel, updates));
+        }
+        let (mut others, mut places) = (Vec::new(), Vec::new());
+        for (place, (job, key)) in jobs.iter().zip(&keys).enumerate() {
+            match key.and_then(|key| first.find(key)) {
+                Some(known) => updates[place].clone_from(&known),
+                None => {
+                    others.push(job.clone());
+                    places.push(place);
+                }
+            }
+        }
+        let mut fresh: Vec<Update> = places.iter().map(|&place| std::mem::take(&mut updates[place])).collect();
+        let trained = train((self.task, rule), context, &others, parallel, &mut fresh);
+        let is_whole = trained.is_ok() && !context.halt.is_due();
+        self.faults.note(trained);
+        for (place, update) in places.into_iter().zip(fresh) {
+            if let Some(key) = keys[place].filter(|_| is_whole) {
+                first.keep(key, &update);
+            }
+            updates[place] = update;
+        }
+    }
+
     /// Trains the given work; the updates lie in `self.updates`, in the order of the list that is returned: ascending
     /// (client, job), without clients that have no data.
     ///
@@ -202,14 +237,14 @@ impl<'w> Learning<'w> {
             self.updates.resize_with(jobs.len(), Update::default);
         }
         let context = Context { loss_rms: wants.loss_rms, halt: &self.halt, ..self.world.context() };
-        let updates = &mut self.updates[..jobs.len()];
-        let rule = self.learner.algorithm.job.as_deref();
-        self.faults.note(train((self.task, rule), &context, &jobs, parallel, updates));
+        let mut updates = std::mem::take(&mut self.updates);
+        self.train_jobs(&context, &jobs, parallel, &mut updates[..jobs.len()]);
+        self.updates = updates;
         self.faults.check(round)?;
         if self.halt.is_due() {
             return Err(RunError::Halted);
         }
-        for (work, update) in work.iter().zip(&*updates) {
+        for (work, update) in work.iter().zip(&self.updates) {
             if update.diverged {
                 return Err(RunError::Diverged { client: work.client, round });
             }

@@ -161,10 +161,10 @@ impl<T: LabelledSettings> TaskSettings for T {
         let Keys { data, normalize, start, partition, validation, .. } = self.keys();
         let data = match data {
             Some(data) => data.load(normalize, streams, cache)?,
-            None => {
+            None => cache.drawn(format!("{normalize} {self:?}"), streams, || {
                 let drawn = self.drawn(streams)?;
-                Arc::new(if normalize { drawn.normalized()? } else { drawn })
-            }
+                Ok::<_, TaskError>(if normalize { drawn.normalized()? } else { drawn })
+            })?,
         };
         let (model, additive) = self.models(&data)?;
         model.fits(&data.train)?;

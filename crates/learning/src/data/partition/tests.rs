@@ -40,7 +40,7 @@ fn assert_every_example_once(partition: &Partition, examples: usize, minimum: us
         let client = ClientId::from_index(client);
         assert_eq!(partition.client(client).len(), partition.size(client));
         assert!(partition.size(client) >= minimum, "{client} has {}", partition.size(client));
-        for &example in partition.client(client) {
+        for &example in &*partition.client(client) {
             seen[example as usize] += 1;
         }
     }
@@ -89,7 +89,7 @@ fn stratified_clients_have_equally_many_of_each_class() {
     let (labels, _) = data.classes().unwrap();
     for client in 0..50 {
         let mut counts = [0; 10];
-        for &example in partition.client(ClientId(client)) {
+        for &example in &*partition.client(ClientId(client)) {
             counts[usize::from(labels[example as usize])] += 1;
         }
         assert_eq!(counts, [12; 10]);
@@ -121,7 +121,8 @@ fn a_clients_share_of_a_class_has_the_dirichlet_mean_and_variance() {
             .map(|seed| {
                 let settings = DirichletClasses { alpha, minimum: 0 };
                 let partition = dirichlet(&data, 5, &settings, &quantile, &Streams::new(seed)).unwrap();
-                let ones = partition.client(ClientId(3)).iter().filter(|&&example| labels[example as usize] == 1);
+                let examples = partition.client(ClientId(3));
+                let ones = examples.iter().filter(|&&example| labels[example as usize] == 1);
                 ones.count() as f64 / 2_000.0
             })
             .collect();

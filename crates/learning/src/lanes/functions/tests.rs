@@ -56,6 +56,10 @@ const CASES: [Case; 6] = [
     }),
 ];
 
+/// Functions of a part of the numbers, from and to.
+const WITHIN: [(Case, [f32; 2]); 2] =
+    [(case!(exp_to_one, libm::exp), [-87.0, 0.0]), (case!(reciprocal, |x| 1.0 / x), [7.9e-31, 1.3e36])];
+
 /// The distance from the exact value in units of its last place; infinite where one is finite or a number and the other
 /// is not.
 fn error_in_ulp(got: f32, exact: f64) -> f64 {
@@ -91,6 +95,26 @@ fn a_million_numbers_are_within_2_ulp() {
         let (error, x) = worst(case, (0..=u32::MAX).step_by(4_001));
         assert!(error <= 2.0, "{}({x:e}) is off by {error} ulp", case.name);
     }
+}
+
+#[test]
+fn numbers_of_a_part_are_within_2_ulp_and_the_same_on_all_paths() {
+    for (case, [least, most]) in &WITHIN {
+        let inside = |bits: &u32| (*least..=*most).contains(&f32::from_bits(*bits));
+        let (error, x) = worst(case, (0..=u32::MAX).step_by(401).filter(inside));
+        assert!(error <= 2.0, "{}({x:e}) is off by {error} ulp", case.name);
+        let mut numbers: Vec<f32> = (0..=u32::MAX).step_by(40_001).filter(inside).map(f32::from_bits).collect();
+        numbers.extend([f32::NAN, -f32::NAN]);
+        numbers.resize(numbers.len().next_multiple_of(LANES), *most);
+        for path in Path::all() {
+            let mut results = numbers.clone();
+            (case.on_lanes)(path, &mut results);
+            for (x, result) in numbers.iter().zip(results) {
+                assert_eq!(result.to_bits(), (case.alone)(*x).to_bits(), "{}({x:e}) on {path:?}", case.name);
+            }
+        }
+    }
+    assert!(exp_to_one(-1e9) > 0.0 && exp_to_one(-1e9) < 2e-38);
 }
 
 #[test]

@@ -67,8 +67,8 @@ impl Labelled {
         let constant = Constant { outputs };
         let mut found = Vec::new();
         for (on, place) in [(On::Test, Place::Test), (On::Valid, Place::Valid)] {
-            for batch in self.batches(on).iter().filter(|batch| !batch.examples.is_empty()) {
-                let (sums, outputs) = constant.measured(batch);
+            for (data, examples) in self.lists(on).iter().filter(|(_, examples)| !examples.is_empty()) {
+                let (sums, outputs) = constant.measured(&Batch { data, examples });
                 let of = self.metrics.iter().map(|metric| {
                     (metric.measure.at(place), metric.of_examples(&sums, metric.needs_outputs().then_some(&outputs)))
                 });

@@ -29,7 +29,7 @@ impl Labelled {
             }
             (None, None) => split_by_owners(&vec![None; test.examples()], &self.sizes(servers), streams),
         };
-        (0..servers.len()).map(|server| parts.client(ClientId::from_index(server)).to_vec()).collect()
+        (0..servers.len()).map(|server| parts.client(ClientId::from_index(server)).into_owned()).collect()
     }
 
     /// For each test example, the server whose clients train on its group; `None` if groups are not kept whole.
@@ -39,7 +39,7 @@ impl Labelled {
         let numbers = train.iter().max().map_or(0, |&largest| largest as usize + 1);
         let mut server_of = vec![None; numbers];
         for (server, members) in servers.iter().enumerate() {
-            for &example in members.iter().flat_map(|&client| self.partition.client(client)) {
+            for example in members.iter().flat_map(|&client| self.partition.client(client).into_owned()) {
                 server_of[train[example as usize] as usize] = Some(server);
             }
         }
@@ -65,7 +65,7 @@ impl Labelled {
             shares.slice_mut(s![.., ..both]).assign(&known.slice(s![.., ..both]));
         } else if let Some((labels, _)) = self.data.train.classes() {
             for (mut row, members) in shares.rows_mut().into_iter().zip(servers) {
-                for &example in members.iter().flat_map(|&client| self.partition.client(client)) {
+                for example in members.iter().flat_map(|&client| self.partition.client(client).into_owned()) {
                     if let Some(count) = row.get_mut(usize::from(labels[example as usize])) {
                         *count += 1.0;
                     }

@@ -14,14 +14,38 @@ pub(super) struct Pass<'a> {
     pub decay: f32,
 }
 
-/// A step of Adam, which divides and takes roots: worth the processor's widest vectors.
-struct AdamPass<'a, const ADJUSTED: bool> {
+/// A step of a rule on the processor's path.
+struct RulePass<'a, R, const ADJUSTED: bool> {
     pass: Pass<'a>,
-    rule: Adam<f32>,
+    rule: R,
     moments: [&'a mut [f32]; 2],
+    is_first: bool,
 }
 
-impl<const ADJUSTED: bool> Kernel for AdamPass<'_, ADJUSTED> {
+/// Whether a momentum of Nesterov's is known when compiled.
+struct WithMomentum<const NESTEROV: bool>(Momentum<f32>);
+
+impl<const ADJUSTED: bool> Kernel for RulePass<'_, Descent<f32>, ADJUSTED> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        self.pass.descend::<ADJUSTED>(self.rule);
+    }
+}
+
+impl<const ADJUSTED: bool, const NESTEROV: bool> Kernel for RulePass<'_, WithMomentum<NESTEROV>, ADJUSTED> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        let [buffer, _] = self.moments;
+        self.pass.descend_with::<ADJUSTED, NESTEROV>(self.rule.0, self.is_first, buffer);
+    }
+}
+
+/// Adam divides and takes roots: worth the processor's widest vectors.
+impl<const ADJUSTED: bool> Kernel for RulePass<'_, Adam<f32>, ADJUSTED> {
     type Output = ();
     const WIDE_PAYS: bool = true;
 
@@ -33,17 +57,23 @@ impl<const ADJUSTED: bool> Kernel for AdamPass<'_, ADJUSTED> {
 
 impl Pass<'_> {
     /// Makes the step; `first` and `second` are the moments of these parameters, empty where the rule has no moments.
-    pub fn run<const ADJUSTED: bool>(self, rule: Rule, is_first: bool, [first, second]: [&mut [f32]; 2]) {
+    pub fn run<const ADJUSTED: bool>(self, rule: Rule, is_first: bool, moments: [&mut [f32]; 2]) {
+        let (path, pass) = (Path::detect(), self);
         match rule {
-            Rule::Descent(rule) => self.descend::<ADJUSTED>(rule),
-            Rule::Momentum(rule) if rule.nesterov => self.descend_with::<ADJUSTED, true>(rule, is_first, first),
-            Rule::Momentum(rule) => self.descend_with::<ADJUSTED, false>(rule, is_first, first),
-            Rule::Adam(rule) => {
-                run(Path::detect(), AdamPass::<'_, ADJUSTED> { pass: self, rule, moments: [first, second] });
+            Rule::Descent(rule) => run(path, RulePass::<'_, _, ADJUSTED> { pass, rule, moments, is_first }),
+            Rule::Momentum(rule) if rule.nesterov => {
+                let rule = WithMomentum::<true>(rule);
+                run(path, RulePass::<'_, _, ADJUSTED> { pass, rule, moments, is_first });
             }
+            Rule::Momentum(rule) => {
+                let rule = WithMomentum::<false>(rule);
+                run(path, RulePass::<'_, _, ADJUSTED> { pass, rule, moments, is_first });
+            }
+            Rule::Adam(rule) => run(path, RulePass::<'_, _, ADJUSTED> { pass, rule, moments, is_first }),
         }
     }
 
+    #[inline(always)]
     fn descend<const ADJUSTED: bool>(self, rule: Descent<f32>) {
         let Self { parameters, gradient, start, scale, pull, decay } = self;
         for ((w, &slope), &start) in parameters.iter_mut().zip(gradient).zip(start) {
@@ -51,6 +81,7 @@ impl Pass<'_> {
         }
     }
 
+    #[inline(always)]
     fn descend_with<const ADJUSTED: bool, const NESTEROV: bool>(
         self,
         rule: Momentum<f32>,

@@ -12,7 +12,7 @@ use fedgenie_core::time::Span;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::learned::{Arrival, Tier};
 use fedgenie_learning::task::{Job, JobKey, ModelState, On, PrivateView, Worker};
-use fedgenie_learning::training::{Assignment, train};
+use fedgenie_learning::training::Assignment;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -99,9 +99,7 @@ impl Learning<'_> {
         if updates.len() < jobs.len() {
             updates.resize_with(jobs.len(), Update::default);
         }
-        let rule = self.learner.algorithm.job.as_deref();
-        let context = self.context(Wants::default());
-        self.faults.note(train((self.task, rule), &context, &jobs, parallel, &mut updates[..jobs.len()]));
+        self.train_jobs(&self.context(Wants::default()), &jobs, parallel, &mut updates[..jobs.len()]);
         self.check_work(round)
     }
 
@@ -178,8 +176,7 @@ impl Learning<'_> {
         let jobs: Vec<Assignment<'_>> =
             clients.iter().map(|&client| self.imagined(start, round, JobKey { client, number })).collect();
         let mut updates = vec![Update::default(); jobs.len()];
-        let rule = self.learner.algorithm.job.as_deref();
-        self.faults.note(train((self.task, rule), &self.context(wants), &jobs, parallel, &mut updates));
+        self.train_jobs(&self.context(wants), &jobs, parallel, &mut updates);
         self.check_work(round)?;
         let found = clients.into_iter().zip(updates).filter(|(_, update)| !update.diverged);
         let one = |(client, update): (ClientId, Update)| {

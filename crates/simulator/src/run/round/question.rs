@@ -181,8 +181,8 @@ impl Question<'_> {
 
     /// The error of a method of the policy that failed.
     pub fn failed(&self, method: &'static str) -> impl FnOnce(Failure) -> RunError {
-        let (role, round) = (self.asker.role(self.label), self.round);
-        move |source| Failed { method, source }.told(role, round)
+        let Self { asker, label, round, .. } = *self;
+        move |source| Failed { method, source }.told(asker.role(label), round)
     }
 
     /// The error of a decision that breaks the rules.

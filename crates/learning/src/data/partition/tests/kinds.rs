@@ -130,8 +130,8 @@ fn servers_have_contiguous_clients_and_test_data_in_the_same_proportions() {
         for class in 0..3_u8 {
             let count = |examples: &[u32]| examples.iter().filter(|&&example| example % 3 == u32::from(class)).count();
             let train: usize =
-                clients_of(server, 3, 8).map(|client| count(partition.client(ClientId::from_index(client)))).sum();
-            let tested = count(split.client(ClientId::from_index(server)));
+                clients_of(server, 3, 8).map(|client| count(&partition.client(ClientId::from_index(client)))).sum();
+            let tested = count(&split.client(ClientId::from_index(server)));
             let share = shares[[server, usize::from(class)]];
             assert!((train as f64 - 3_000.0 * share).abs() < 1.0, "{train} of 3000, not {share}");
             assert!((tested as f64 - 1_000.0 * share).abs() < 1.0, "{tested} of 1000, not {share}");
@@ -328,7 +328,7 @@ fn the_largest_client_may_be_the_last_and_groups_may_stay_whole() {
                 let mut of_group = vec![None; 200];
                 let mut seen = 0;
                 for client in (0..8).map(ClientId) {
-                    for &example in whole.client(client) {
+                    for &example in &*whole.client(client) {
                         let of = &mut of_group[groups[example as usize] as usize];
                         assert_eq!(*of.get_or_insert(client), client, "a group is whole");
                         seen += 1;

@@ -1,0 +1,95 @@
+//! What clients learn from the model that every run of a world begins with, kept for the other runs of the world.
+//!
+//! # Definition
+//! A job's update depends on the model that it was sent, its client, its streams and its settings alone. As long as
+//! nothing was aggregated, the runs of a world have the same models: the first round of one policy has jobs that another
+//! policy's has as well, and those are trained once. A copy has the same bits.
+
+use fedgenie_core::id::{ClientId, JobNumber, Round};
+use fedgenie_learning::layout::Update;
+use fedgenie_learning::training::Assignment;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Bytes of all updates that are kept; what comes later is trained by each run.
+const MOST_BYTES: usize = 1 << 27;
+
+/// The updates of the first jobs of a world's runs.
+#[derive(Debug, Default)]
+pub(crate) struct FirstUpdates {
+    /// Whether several runs share the world.
+    is_shared: AtomicBool,
+    /// The models that runs begin with, cluster by cluster.
+    starts: OnceLock<Vec<Arc<[f32]>>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    updates: BTreeMap<FirstJob, Arc<Update>>,
+    bytes: usize,
+}
+
+/// A job that begins with a start's model and without memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FirstJob {
+    start: usize,
+    client: ClientId,
+    number: JobNumber,
+    /// It decides the learning rate.
+    round: Round,
+    epochs: Option<u32>,
+    loss_rms: bool,
+}
+
+impl FirstUpdates {
+    /// Several runs share the world: their first updates are kept from here on.
+    pub fn share(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
+    }
+
+    /// A run begins with these models.
+    pub fn begin(&self, models: &[Arc<[f32]>]) {
+        if self.is_shared.load(Ordering::Relaxed) {
+            self.starts.get_or_init(|| models.to_vec());
+        }
+    }
+
+    /// The key of a job whose update may be another run's as well; `None` of any other job.
+    pub fn key(&self, Assignment { job, memory }: &Assignment<'_>, loss_rms: bool) -> Option<FirstJob> {
+        let starts = self.starts.get()?;
+        if job.private.is_some() || job.correction.is_some() || memory.server.is_some() || memory.client.is_some() {
+            return None;
+        }
+        let is_start = |start: &Arc<[f32]>| std::ptr::eq(&**start, job.start) || is_same(start, job.start);
+        let start = starts.iter().position(is_start)?;
+        let (client, number, round, epochs) = (job.client, job.number, job.round, job.epochs);
+        Some(FirstJob { start, client, number, round, epochs, loss_rms })
+    }
+
+    /// The update of a job, if it was trained before.
+    pub fn find(&self, key: FirstJob) -> Option<Arc<Update>> {
+        self.lock().updates.get(&key).cloned()
+    }
+
+    /// Keeps the update of a job, as far as there is room.
+    pub fn keep(&self, key: FirstJob, update: &Update) {
+        let Update { parameters, rows, private, memory, .. } = update;
+        let bytes = 4 * (parameters.len() + rows.len() + private.len() + memory.len()) + size_of::<Update>();
+        let mut kept = self.lock();
+        if kept.bytes + bytes <= MOST_BYTES && !kept.updates.contains_key(&key) {
+            kept.bytes += bytes;
+            kept.updates.insert(key, Arc::new(update.clone()));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether two models have the same bits. Of different ones the first numbers tell.
+fn is_same(one: &[f32], other: &[f32]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.to_bits() == other.to_bits())
+}
