@@ -161,7 +161,7 @@ fn table(forecast: &Forecast) -> String {
         text.push_str(&format!("… and {} more; --json lists all\n", forecast.kinds.len() - LISTED));
     }
     if forecast.kinds.iter().take(LISTED).any(|kind| kind.tried_rounds == 0) {
-        text.push_str("* not tried; as the same policy at another point\n");
+        text.push_str("* not tried; as the same policy at another point, or as another policy\n");
     }
     text
 }

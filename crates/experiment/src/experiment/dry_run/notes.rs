@@ -20,8 +20,8 @@ pub(super) fn notes(
     let untried = kinds.values().filter(|kind| kind.tried_rounds == 0).count();
     if untried > 0 {
         notes.push(format!(
-            "{untried} of {} pairs of policy and point were not tried, for lack of time; they are taken to cost as much \
-             as the same policy at the nearest point that was tried",
+            "{untried} of {} pairs of policy and point were not tried, for lack of time; they are taken to cost as much as \
+             the same policy at the nearest point that was tried, or else as another policy",
             kinds.len()
         ));
     }
