@@ -35,7 +35,6 @@ use super::{Earlier, Experiment, RunId, RunOptions, Threads};
 use crate::error::Error;
 use counts::Counted;
 use fedgenie_simulator::task::DataCache;
-use fedgenie_simulator::world::World;
 use meter::{Rounds, Seen};
 use schedule::{Work, makespan};
 use serde::Serialize;
@@ -223,9 +222,8 @@ impl Experiment {
                 continue;
             }
             let Some(from) = nearest(&trial, key) else { continue };
-            let world = self.world_of(run, &cache)?;
-            worlds.see(&world, &trial.tried[&from]);
-            let kind = self.kind(run, &world, (&trial, from))?;
+            worlds.see(&trial.tried[&from]);
+            let kind = self.kind(run, (&trial, from));
             kinds.insert(key, Kind { runs: 1, tried_rounds: if from == key { kind.tried_rounds } else { 0 }, ..kind });
         }
         let wall_s = checked.whole_s + makespan(&self.works(&runs, &kinds, threads), threads.count());
@@ -259,12 +257,13 @@ impl Experiment {
         })
     }
 
-    fn kind(&self, run: &RunId, world: &World, (trial, from): (&Trial, KindKey)) -> Result<Kind, Error> {
+    fn kind(&self, run: &RunId, (trial, from): (&Trial, KindKey)) -> Kind {
         let tried = &trial.tried[&from];
-        let counted = counts::counted(self, run, world, tried)?;
-        let place = |run: &RunId| (run.point, self.points[run.point].1.arms[run.arm].variant);
-        let build = trial.builds.get(&place(run)).or_else(|| trial.builds.values().next());
-        Ok(Kind::of(self, run, tried, counted, build.copied().unwrap_or(0.0)))
+        let scenario = &self.points[run.point].1;
+        let counted = counts::counted(scenario.sections_of(run.arm), tried);
+        let place = (run.point, scenario.arms[run.arm].variant);
+        let build = trial.builds.get(&place).or_else(|| trial.builds.values().next());
+        Kind::of(self, run, tried, counted, build.copied().unwrap_or(0.0))
     }
 
     fn works(&self, runs: &[RunId], kinds: &BTreeMap<KindKey, Kind>, threads: &Threads) -> Vec<Work> {

@@ -44,7 +44,7 @@ pub(super) struct Advance<'a> {
 impl<'a> Advance<'a> {
     /// Of a run in its world.
     pub(super) fn of(run: &'a RunId, (sections, world): (&Sections, &World), progress: &'a dyn Progress) -> Self {
-        Self { run, progress, end: end_of(sections, world), next: (0, VirtualTime::START, 0) }
+        Self { run, progress, end: end_of(sections, world.budget.bytes), next: (0, VirtualTime::START, 0) }
     }
 
     /// Tells how far the run is, and when it will do so again.
@@ -73,10 +73,10 @@ impl Pace for Advance<'_> {
     }
 }
 
-/// What ends a run for certain, as far as that is known beforehand.
-pub(super) fn end_of(sections: &Sections, world: &World) -> End {
+/// What ends a run for certain, as far as that is known beforehand; `budget` are the bytes that clients may move.
+pub(super) fn end_of(sections: &Sections, budget: Option<u64>) -> End {
     let end = sections.stop.end();
-    let budget = world.budget.bytes.map(|bytes| bytes as f64);
+    let budget = budget.map(|bytes| bytes as f64);
     let bytes = [end.bytes, budget].into_iter().flatten().reduce(f64::min);
     End { bytes, ..end }
 }

@@ -2,7 +2,6 @@
 
 use super::trial::Tried;
 use fedgenie_core::limits;
-use fedgenie_simulator::world::World;
 use serde::Serialize;
 
 /// Bytes of memory. Measured ones are `None` where the system does not tell.
@@ -48,18 +47,16 @@ impl Worlds {
         Self { data, at_once: at_once as u64, left_out: 0, population: 0, models: 0 }
     }
 
-    /// Looks at a world, and at runs that were tried there.
-    pub fn see(&mut self, world: &World, tried: &[Tried]) {
-        let parameters =
-            world.task.as_ref().map_or(0, |task| task.layout().dense_len()) as u64 * size_of::<f32>() as u64;
-        let most = |of: &dyn Fn(&Tried) -> usize| tried.iter().map(of).max().unwrap_or(0) as u64;
-        let clusters = u64::from(world.clusters());
-        let copies = clusters * limits::MODEL_COPIES + most(&|tried| tried.seen.most_jobs);
+    /// Looks at runs that were tried in a world.
+    pub fn see(&mut self, tried: &[Tried]) {
+        let most = |of: &dyn Fn(&Tried) -> u64| tried.iter().map(of).max().unwrap_or(0);
+        let model = most(&|tried| tried.facts.model_bytes);
+        let copies = most(&|tried| tried.facts.models * limits::MODEL_COPIES + tried.seen.most_jobs as u64);
         // An update of rows is smaller than the model, and one with private numbers larger than what travels.
-        let update = most(&|tried| tried.seen.update_bytes as usize).max(parameters);
-        self.left_out = self.left_out.max(update * most(&|tried| tried.seen.left_out));
-        self.population = self.population.max(limits::CLIENT_BYTES * world.population.len() as u64);
-        self.models = self.models.max(parameters * copies);
+        let update = most(&|tried| tried.seen.update_bytes).max(model);
+        self.left_out = self.left_out.max(update * most(&|tried| tried.seen.left_out as u64));
+        self.population = self.population.max(limits::CLIENT_BYTES * most(&|tried| tried.facts.clients));
+        self.models = self.models.max(model * copies);
     }
 
     /// The forecast on so many threads, with results of so many bytes.

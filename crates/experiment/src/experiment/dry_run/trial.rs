@@ -7,6 +7,7 @@
 use super::super::clock::now;
 use super::super::execution::{Threads, WorldSlot, guarded, lock, world_of};
 use super::super::{Experiment, RunId, RunOptions};
+use super::counts::Facts;
 use super::meter::{Meter, Seen};
 use super::records::{Records, Scratch, Sizes};
 use super::sampler::Sampler;
@@ -42,6 +43,7 @@ pub(super) struct Tried {
     pub sizes: Option<Sizes>,
     /// The share of test examples that its model was measured on.
     pub tested: f64,
+    pub facts: Facts,
 }
 
 /// What was seen of all.
@@ -216,7 +218,7 @@ impl Course<'_> {
         // At its true end the last round is evaluated, and not once more.
         let again_s = if seen.is_last_evaluated { 0.0 } else { seen.evaluation_s };
         let rest_s = (seconds - seen.played_s - seen.measuring_s - again_s).max(0.0);
-        Ok(Tried { seen, rest_s, sizes, tested: 1.0 })
+        Ok(Tried { seen, rest_s, sizes, tested: 1.0, facts: Facts::of(self.experiment, run, world)? })
     }
 }
 
