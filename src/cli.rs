@@ -1,9 +1,11 @@
 //! The command line: arguments to library calls, results to stdout, messages to stderr, outcomes to exit codes.
 
+mod amounts;
 mod arguments;
 mod catalogue;
 mod cpu;
 mod diff;
+mod dry_run;
 mod examples;
 mod export;
 mod fit;

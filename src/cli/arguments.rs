@@ -84,10 +84,14 @@ pub(super) struct RunArguments {
     /// Deletes the experiment in the folder of --out first, if there is one; other files in the folder stay.
     #[arg(long, requires = "out", conflicts_with_all = ["resume", "shard"])]
     pub(super) overwrite: bool,
+    /// Says what the experiment would cost and carries nothing out: runs, rounds, trainings, evaluations, memory, disk,
+    /// and the wall time on this machine after a trial of about a second. Nothing is written into the folder of --out.
+    #[arg(long)]
+    pub(super) dry_run: bool,
     /// Shows no progress.
     #[arg(long)]
     pub(super) quiet: bool,
-    /// Prints the summary as one JSON document instead of a table.
+    /// Prints the summary, or with --dry-run the forecast, as one JSON document instead of a table.
     #[arg(long)]
     pub(super) json: bool,
 }

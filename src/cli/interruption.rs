@@ -25,6 +25,8 @@ const SIGNALLED: i32 = 128;
 enum Stage {
     /// Before its first run.
     Before,
+    /// A trial of its runs, which a signal stops.
+    Trial(Arc<Threads>),
     /// Its runs, which a signal stops, and the display for messages.
     Runs(Arc<Threads>, Arc<Show>),
     /// All runs are complete; their summary and report are written into this folder.
@@ -53,6 +55,12 @@ impl Interruption {
                 let is_first = seen.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
                 match stage {
                     Stage::Before => super::say("fedgenie: interrupted before the first run"),
+                    Stage::Trial(threads) if is_first => {
+                        threads.cancel();
+                        super::say("fedgenie: interrupted");
+                        continue;
+                    }
+                    Stage::Trial(_) => {}
                     Stage::Runs(threads, progress) if is_first => {
                         threads.cancel();
                         progress.note(
@@ -86,6 +94,11 @@ impl Interruption {
     /// From here on a signal stops these runs, and no longer the process.
     pub fn runs_begin(&self, threads: Arc<Threads>, progress: Arc<Show>) {
         *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Runs(threads, progress);
+    }
+
+    /// From here on a signal stops the trial of these runs.
+    pub fn trial_begins(&self, threads: Arc<Threads>) {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Trial(threads);
     }
 
     /// From here on a signal finds all runs complete, and their results being written into a folder.

@@ -1,5 +1,6 @@
 //! `fedgenie run`
 
+use super::dry_run;
 use super::interruption::{Interruption, how_to_report, resumption};
 use super::progress::Show;
 use super::shard::shard_of;
@@ -42,7 +43,7 @@ pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
     let shard = arguments.shard.as_deref();
     let shard = shard.map_or(Ok(Shard::WHOLE), |written| shard_of(written, |name| std::env::var(name).ok()))?;
     let watched =
-        Watched { show: Arc::new(Show::new(arguments.quiet)), threads: threads.clone(), interruption: &interruption };
+        Watched { show: Arc::new(Show::new(arguments.quiet)?), threads: threads.clone(), interruption: &interruption };
     let is_drawn = Cell::new(false);
     let draw = |into: &Folder, of: &Folder, experiment: &Experiment, summary: &Summary| {
         is_drawn.set(interruption.code().is_none());
@@ -60,6 +61,9 @@ pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
         progress: &watched,
         draw: Some(&draw),
     };
+    if arguments.dry_run {
+        return tell_forecast(&experiment, &options, (&threads, &interruption), arguments);
+    }
     let Outcome { summary, failures, complete, total, conclusion } = experiment.run_with(&options, &threads)?;
     let code = failures.iter().map(|(_, error)| error.exit_code()).max().unwrap_or(0);
     let kept = format!("{complete} of {total} runs are complete");
@@ -98,6 +102,27 @@ pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
     Ok(interruption.code().unwrap_or(code))
 }
 
+/// Says what the experiment would cost. A signal ends the trial as it ends runs.
+fn tell_forecast(
+    experiment: &Experiment,
+    options: &RunOptions<'_>,
+    (threads, interruption): (&Arc<Threads>, &Interruption),
+    arguments: &RunArguments,
+) -> Result<u8, Error> {
+    interruption.trial_begins(threads.clone());
+    let forecast = match experiment.dry_run(options, threads) {
+        Err(Error::Cancelled) => return Ok(interruption.code().unwrap_or_else(|| Error::Cancelled.exit_code())),
+        forecast => forecast?,
+    };
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&forecast).map_err(|error| Error::Usage(error.to_string()))?;
+        print_json(&text)?;
+    } else {
+        print(&dry_run::report(experiment, &forecast))?;
+    }
+    Ok(0)
+}
+
 /// Shows how runs go on, and tells signals which stage they meet.
 struct Watched<'a> {
     show: Arc<Show>,
@@ -124,13 +149,16 @@ impl Progress for Watched<'_> {
         }
     }
 
-    fn runs_begin(&self, count: usize) {
-        self.show.runs_begin(count);
+    fn runs_begin(&self, _: usize) {
         self.interruption.runs_begin(self.threads.clone(), self.show.clone());
     }
 
-    fn rounds_played(&self, rounds: u64) {
-        self.show.rounds_played(rounds);
+    fn runs_planned(&self, runs: &[RunId]) {
+        self.show.runs_planned(runs);
+    }
+
+    fn run_advanced(&self, run: &RunId, share: f64) {
+        self.show.run_advanced(run, share);
     }
 
     fn run_ended(&self, run: &RunId, done: usize, total: usize) {

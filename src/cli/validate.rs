@@ -29,7 +29,7 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     let threads = threads_of(arguments.threads.as_deref(), host)?;
     // Before the first run: provenance describes the state at the beginning.
     let provenance = provenance(&folder, threads.count());
-    let progress = Show::new(true);
+    let progress = Show::new(true)?;
     let mut laboratory = Laboratory::new(budget, &threads, &progress, arguments.data.clone())
         .with_kinds(kinds_of(&arguments.with, host)?);
     if arguments.allow_paths {

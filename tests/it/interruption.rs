@@ -6,7 +6,7 @@ use super::replay::{BANDIT, LEARNING};
 use super::support::{Answer, SCENARIO, Workplace, assert_same_folders, changed};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Sends a signal to one process.
@@ -134,11 +134,13 @@ fn resuming_after_an_interruption_gives_the_whole() {
 #[test]
 fn without_a_folder_nothing_is_kept_and_this_is_said() {
     let work = Workplace::with(&long());
-    let mut process = work.start(&["run", SCENARIO]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fedgenie"));
+    command.args(["run", SCENARIO]).current_dir(work.path(".")).env("FEDGENIE_PROGRESS_S", "0.02");
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(process.stderr.take().unwrap());
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
-    assert!(line.contains("/800 runs"), "{line}");
+    assert!(line.contains(" of 800 runs"), "{line}");
     signal(&process, "-INT");
     let mut rest = String::new();
     lines.read_to_string(&mut rest).unwrap();

@@ -174,6 +174,12 @@ pub fn available() -> Option<u64> {
     all.into_iter().flatten().min()
 }
 
+/// Bytes of memory that this process has in use, now and at most so far, where the system tells.
+pub fn resident() -> Option<[u64; 2]> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    Some([1024 * field(&status, "VmRSS:")?, 1024 * field(&status, "VmHWM:")?])
+}
+
 /// The first number behind a name at the beginning of a line; `None` if there is none, such as `unlimited`.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -217,6 +223,8 @@ mod tests {
         assert_eq!(field(limits, "Max data size"), None);
         if cfg!(target_os = "linux") {
             assert!(available().unwrap() > 0);
+            let [now, most] = resident().unwrap();
+            assert!(0 < now && now <= most);
         }
     }
 }

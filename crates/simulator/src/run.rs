@@ -34,6 +34,7 @@ mod timeline;
 pub use crate::world::Metrics;
 pub use asked::Heard;
 pub use error::{Role, RunError};
+pub use learning::Trial;
 pub use meters::{End, Evaluations};
 pub use owned::OwnedRun;
 pub use round::RunSettings;

@@ -101,6 +101,7 @@ impl Experiment {
         if !runs.is_empty() {
             self.warning_of_cpu().iter().for_each(|warning| progress.warned(warning));
         }
+        progress.runs_planned(&runs);
         progress.runs_begin(runs.len());
         let outputs = folder.as_ref().map(|folder| Outputs {
             folder,
@@ -172,7 +173,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If runs are of another build, and the user has not chosen how to treat them.
-    fn earlier(&self, options: &RunOptions<'_>, runs: &mut Vec<RunId>) -> Result<Kept, Error> {
+    pub(super) fn earlier(&self, options: &RunOptions<'_>, runs: &mut Vec<RunId>) -> Result<Kept, Error> {
         let mut earlier = Kept::default();
         let (Some(folder), Earlier::Resume | Earlier::Join) = (options.folder, options.earlier) else {
             return Ok(earlier);

@@ -1,6 +1,7 @@
 //! Carries runs out: side by side on threads, each in the world of its point, seed and overrides.
 
 use super::clock::GRACE;
+use super::pace::Advance;
 use super::recorded::Memory;
 use super::summary::Common;
 use super::{Experiment, ResultFolder, RunId, RunSummary};
@@ -80,6 +81,23 @@ impl Threads {
         self.halt.is_asked()
     }
 
+    /// How many runs are under way; a run stays on one thread while they are as many as the threads.
+    pub(super) fn set_active(&self, runs: usize) {
+        self.active.store(runs, Ordering::Relaxed);
+    }
+
+    /// Does the same work on so many threads beside each other.
+    pub(super) fn side_by_side(&self, workers: usize, work: &(dyn Fn() + Sync)) {
+        std::thread::scope(|scope| {
+            // A thread that cannot be started costs time only, as long as one runs.
+            let within = || (self.around)(&mut || work());
+            let started = (0..workers).map(|_| std::thread::Builder::new().spawn_scoped(scope, within));
+            if started.filter(Result::is_ok).count() == 0 {
+                within();
+            }
+        });
+    }
+
     /// Plays a round, with the clients spread over all threads if some are idle.
     pub(super) fn step(&self, run: &mut Run<'_>) -> Result<(), RunError> {
         let spread = self.count > 1 && run.trains() && self.active.load(Ordering::Relaxed) < self.count;
@@ -106,6 +124,11 @@ pub trait Progress: Sync {
     fn runs_repeated(&self, _why: &[String]) {}
     /// The first of this many runs begins.
     fn runs_begin(&self, _count: usize) {}
+    /// These are the runs that are about to be carried out.
+    fn runs_planned(&self, _runs: &[RunId]) {}
+    /// A run has come so far, from 0 to 1, as its rounds, its virtual time or its traffic say; its first message says
+    /// where it begins. A run that converges may end before.
+    fn run_advanced(&self, _run: &RunId, _share: f64) {}
     /// Rounds were played.
     fn rounds_played(&self, _rounds: u64) {}
     /// A run ended, well or not; `done` of `total` have.
@@ -140,12 +163,22 @@ pub struct Outputs<'a> {
 
 /// A world that is built by the first run that needs it and dropped by the last.
 #[derive(Default)]
-struct WorldSlot {
+pub(super) struct WorldSlot {
     world: Option<Arc<World>>,
-    runs_left: usize,
+    pub runs_left: usize,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+impl WorldSlot {
+    /// A run that needs the world has ended.
+    pub(super) fn leave(&mut self) {
+        self.runs_left -= 1;
+        if self.runs_left == 0 {
+            self.world = None;
+        }
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -171,7 +204,7 @@ pub fn execute(
     let common = Mutex::new(Common::default());
     let (next, done, is_full) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let workers = threads.count.min(runs.len());
-    threads.active.store(workers, Ordering::Relaxed);
+    threads.set_active(workers);
     let work = || {
         while !threads.is_cancelled() && !is_full.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -180,7 +213,11 @@ pub fn execute(
             let result = guarded(run, || {
                 let world = world_of(slot, || experiment.world_of(run, cache).map_err(Error::from))?;
                 match outputs {
-                    None => experiment.run_one(run, &world, &mut NoSink, threads, None),
+                    None => {
+                        let sections = experiment.points[run.point].1.sections_of(run.arm);
+                        let mut pace = Advance::of(run, (sections, &world), progress);
+                        experiment.run_paced(run, &world, &mut NoSink, (threads, &mut pace), None)
+                    }
                     Some(outputs) => outputs.folder.carry_out(experiment, run, &world, outputs, (threads, progress)),
                 }
             });
@@ -191,12 +228,7 @@ pub fn execute(
             if result.as_ref().is_err_and(Error::is_of_output) {
                 is_full.store(true, Ordering::Relaxed);
             }
-            let mut slot = lock(slot);
-            slot.runs_left -= 1;
-            if slot.runs_left == 0 {
-                slot.world = None;
-            }
-            drop(slot);
+            lock(slot).leave();
             let result = result.map(|mut summary| {
                 progress.rounds_played(u64::from(summary.rounds));
                 lock(&common).share(&mut summary);
@@ -210,14 +242,7 @@ pub fn execute(
         }
         threads.active.fetch_sub(1, Ordering::Relaxed);
     };
-    std::thread::scope(|scope| {
-        // A thread that cannot be started costs time only, as long as one runs.
-        let within = || (threads.around)(&mut || work());
-        let started = (0..workers).map(|_| std::thread::Builder::new().spawn_scoped(scope, within));
-        if started.filter(Result::is_ok).count() == 0 {
-            within();
-        }
-    });
+    threads.side_by_side(workers, &work);
     let taken = |result: Mutex<Option<Result<RunSummary, Error>>>| {
         result.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or(Err(Error::Cancelled))
     };
@@ -225,7 +250,10 @@ pub fn execute(
 }
 
 /// The world of a slot, built if no run has needed it so far.
-fn world_of(slot: &Mutex<WorldSlot>, build: impl FnOnce() -> Result<World, Error>) -> Result<Arc<World>, Error> {
+pub(super) fn world_of(
+    slot: &Mutex<WorldSlot>,
+    build: impl FnOnce() -> Result<World, Error>,
+) -> Result<Arc<World>, Error> {
     let mut slot = lock(slot);
     if let Some(world) = &slot.world {
         return Ok(world.clone());

@@ -7,6 +7,7 @@ use super::controls::INITIAL;
 use super::execution::Threads;
 use super::last::LastRounds;
 use super::measured::{by_name, cluster_numbers};
+use super::pace::{Pace, Unwatched};
 use super::refine::Refine;
 use super::warnings::of_run;
 use super::{Curve, CurvePoint, Ended, Experiment, RunId, RunSummary, Watch, files};
@@ -106,7 +107,19 @@ impl Experiment {
         threads: &Threads,
         model_file: Option<&Path>,
     ) -> Result<RunSummary, Error> {
-        let played = self.play(id, world, sink, threads, model_file, None)?;
+        self.run_paced(id, world, sink, (threads, &mut Unwatched), model_file)
+    }
+
+    /// As [`Self::run_one`], before somebody's eyes.
+    pub(super) fn run_paced(
+        &self,
+        id: &RunId,
+        world: &World,
+        sink: &mut dyn Sink,
+        paced: (&Threads, &mut dyn Pace),
+        model_file: Option<&Path>,
+    ) -> Result<RunSummary, Error> {
+        let played = self.play(id, world, sink, paced, model_file, None)?;
         Ok(played.expect("a run that is not loaded cannot be loaded wrongly"))
     }
 
@@ -117,7 +130,7 @@ impl Experiment {
         id: &RunId,
         world: &World,
         sink: &mut dyn Sink,
-        threads: &Threads,
+        (threads, pace): (&Threads, &mut dyn Pace),
         model_file: Option<&Path>,
         keeping: Option<Keeping<'_, '_>>,
     ) -> Result<Option<RunSummary>, Error> {
@@ -159,6 +172,7 @@ impl Experiment {
             }
         };
         course.bounded.take(run.bound().map_err(failed)?);
+        pace.begin(&mut run);
         let ended = loop {
             let before = run.round();
             threads.step(&mut run).map_err(failed)?;
@@ -177,7 +191,8 @@ impl Experiment {
                 Run::new(world, &arm.label, policies, settings.clone(), unheard)
             };
             refine.look(&mut run, watch, again, |again| threads.step(again)).map_err(failed)?;
-            if let Some(ended) = ended {
+            let stopped = pace.closed(&run, ended.is_some()).map_err(failed)?;
+            if let Some(ended) = ended.or(stopped) {
                 break ended;
             }
             let is_cancelled = threads.is_cancelled();
@@ -218,15 +233,19 @@ impl Experiment {
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;
-        if let Some(task) = &world.task {
-            let counts = task.describe().counts.iter();
-            summary.data = counts.map(|&(name, count)| (name.to_owned(), count)).collect();
-            let Appendix { controls, graph, .. } = task.appendix();
-            summary.graph = graph;
-            controls.into_iter().for_each(|(name, values)| summary.add_control(name, by_name(values)));
-        }
+        add_data(&mut summary, world);
         Ok(Some(summary))
     }
+}
+
+/// Adds counts of the data, and the controls that the task knows.
+fn add_data(summary: &mut RunSummary, world: &World) {
+    let Some(task) = &world.task else { return };
+    let counts = task.describe().counts.iter();
+    summary.data = counts.map(|&(name, count)| (name.to_owned(), count)).collect();
+    let Appendix { controls, graph, .. } = task.appendix();
+    summary.graph = graph;
+    controls.into_iter().for_each(|(name, values)| summary.add_control(name, by_name(values)));
 }
 
 /// A run's error; one that was stopped at the user's request has not failed.

@@ -306,6 +306,16 @@ impl DealtData for Labelled {
         let description = describe(&self.data.train, &partition, &self.valid_examples);
         Some(Arc::new(Self { description, partition, ..self.clone() }))
     }
+
+    fn with_fewer_tests(&self, most: usize) -> Option<(Arc<dyn Task>, f64)> {
+        let all = self.test_examples.len() + self.valid_examples.len();
+        let step = all.div_ceil(most.max(1));
+        let thin = |examples: &[u32]| examples.iter().copied().step_by(step.max(1)).collect();
+        let (test_examples, valid_examples): (Vec<u32>, Vec<u32>) =
+            (thin(&self.test_examples), thin(&self.valid_examples));
+        let share = (test_examples.len() + valid_examples.len()) as f64 / all as f64;
+        (step > 1).then(|| (Arc::new(Self { test_examples, valid_examples, ..self.clone() }) as _, share))
+    }
 }
 
 #[cfg(test)]

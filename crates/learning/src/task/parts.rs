@@ -198,6 +198,12 @@ pub trait DealtData: Sync {
     fn with_data_of(&self, _sources: &[ClientId]) -> Option<Arc<dyn Task>> {
         None
     }
+
+    /// The same task, whose model is measured on about so many test and validation examples, and their share of all;
+    /// `None` if it has no more, or needs all. To find out what an evaluation costs.
+    fn with_fewer_tests(&self, _most: usize) -> Option<(Arc<dyn Task>, f64)> {
+        None
+    }
 }
 
 /// Numbers that a run will ask of a task next.

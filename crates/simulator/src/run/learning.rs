@@ -4,13 +4,16 @@ mod accuracy;
 mod before;
 mod evaluation;
 mod faults;
+mod files;
 mod hindsight;
 mod intake;
 mod subsets;
+mod trial;
 
 pub(super) use before::{Before, EdgeState};
 pub(super) use evaluation::{Evaluated, Measured, ServerScope};
 pub(super) use intake::{EdgeModel, Intake, Sought, Trained, Work};
+pub use trial::Trial;
 
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
@@ -26,8 +29,7 @@ use fedgenie_learning::algorithm::Aging;
 use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::learned;
 use fedgenie_learning::learned::{Arrival, Folded, Learner, Remember, Sent, SharedModels, Tier, Unfolded};
-use fedgenie_learning::model::weights::{Tensor, to_safetensors};
-use fedgenie_learning::task::{Context, Need, PrivateView, Task, tensors_of_models};
+use fedgenie_learning::task::{Context, Need, PrivateView, Task};
 use fedgenie_learning::training::{Assignment, train};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -48,6 +50,8 @@ pub(super) struct Learning<'w> {
     folded: Vec<Work>,
     /// When work may end early.
     pub halt: Halt,
+    /// Where the run is only tried out.
+    pub trial: Option<Arc<dyn Trial>>,
     faults: Faults,
 }
 
@@ -64,8 +68,8 @@ impl<'w> Learning<'w> {
         let learner = Learner::new(layout, algorithm, aggregation, aging, clients);
         let state = learned::State::new(task, &learner, clusters, world.servers(), &world.streams);
         world.first_updates.begin(&state.models);
-        let (updates, folded, halt, faults) = Default::default();
-        Self { world, task, has_drifted: false, layout, learner, state, updates, folded, halt, faults }
+        let (updates, folded, halt, trial, faults) = Default::default();
+        Self { world, task, has_drifted: false, layout, learner, state, updates, folded, halt, trial, faults }
     }
 
     /// The models, and the memory of clients, servers and the algorithm.
@@ -80,6 +84,7 @@ impl<'w> Learning<'w> {
             updates: _,
             folded: _,
             halt: _,
+            trial: _,
             faults: _,
         } = self;
         let learned::State { round, models, servers, private, moved, memories, memory } = learned;
@@ -133,32 +138,6 @@ impl<'w> Learning<'w> {
         self.state.models.clone()
     }
 
-    /// The contents of a file with the models and the private state of clients.
-    pub fn file(&self) -> Vec<u8> {
-        let models: Vec<&[f32]> = self.state.models.iter().map(|model| &**model).collect();
-        let mut tensors = tensors_of_models(self.task, &models);
-        let private = PrivateView::of(&self.state.private);
-        tensors.extend(self.task.private().map_or_else(Vec::new, |task| task.in_file(&private)));
-        to_safetensors(&tensors)
-    }
-
-    /// The contents of a file with the algorithm's memory, if it has one: `server.c.TENSOR` and, of clients that have
-    /// some, `client.K.c.TENSOR`, with the names and shapes of the model's file.
-    pub fn memory_file(&self) -> Option<Vec<u8>> {
-        let [of_server, of_client] = self.learner.algorithm.job.as_ref()?.remembers()?;
-        let memory = &self.state.memory;
-        let server = memory.server()?;
-        let named = |of: String, numbers: &[f32]| {
-            let tensors = tensors_of_models(self.task, &[numbers]).into_iter();
-            tensors.map(move |tensor| Tensor { name: format!("{of}.{}", tensor.name), ..tensor })
-        };
-        let mut tensors: Vec<Tensor> = named(format!("server.{of_server}"), server).collect();
-        let of_clients =
-            memory.clients().map(|(client, numbers)| named(format!("client.{}.{of_client}", client.0), numbers));
-        tensors.extend(of_clients.flatten());
-        Some(to_safetensors(&tensors))
-    }
-
     fn context(&self, wants: Wants) -> Context<'_> {
         Context { loss_rms: wants.loss_rms, halt: &self.halt, ..self.world.context() }
     }
@@ -182,7 +161,8 @@ impl<'w> Learning<'w> {
         let rule = self.learner.algorithm.job.as_deref();
         let first = &self.world.first_updates;
         let key = |job: &Assignment<'_>| first.key(job, context.loss_rms);
-        let may_share = !self.has_drifted && self.task.together().is_none();
+        // A trial wants to know what training costs.
+        let may_share = !self.has_drifted && self.task.together().is_none() && self.trial.is_none();
         let keys: Vec<Option<FirstJob>> = if may_share { jobs.iter().map(key).collect() } else { Vec::new() };
         if keys.iter().all(Option::is_none) {
             return self.faults.note(train((self.task, rule), context, jobs, parallel, updates));

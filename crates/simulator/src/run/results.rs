@@ -8,7 +8,7 @@ use crate::recorder::{ClusterState, Digests};
 use crate::run::Protocol;
 use crate::run::Run;
 use crate::run::error::{Failed, RunError};
-use crate::run::learning::Learning;
+use crate::run::learning::{Learning, Trial};
 use crate::run::round::{Asker, Server};
 use crate::run::timeline::Accounts;
 use crate::world::Metrics;
@@ -22,6 +22,7 @@ use fedgenie_learning::data::partition::Skew;
 use fedgenie_learning::data::partition::skew::MOST_SIZES;
 use fedgenie_learning::model::weights::to_safetensors;
 use serde_json::Value;
+use std::sync::Arc;
 
 fn named(found: Vec<(&'static str, Value)>) -> Vec<(String, Value)> {
     found.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
@@ -244,6 +245,13 @@ impl Run<'_> {
         self.engine.halt = halt;
     }
 
+    /// Lets only some jobs train from here on, to find out what a round costs. The run has no results then.
+    pub fn try_out(&mut self, trial: Arc<dyn Trial>) {
+        if let Some(learning) = &mut self.server.learning {
+            learning.trial = Some(trial);
+        }
+    }
+
     /// Selections per group so far, where groups are named.
     pub fn total_group_selections(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
         if self.server.group_selections.is_empty() {
@@ -264,14 +272,18 @@ impl Run<'_> {
     /// # Errors
     /// If the task lacks a number that it measures.
     pub fn measure(&self) -> Result<Metrics, RunError> {
-        let Server { metrics, learning, settings, .. } = &self.server;
-        match learning {
-            Some(learning) if metrics.is_empty() => {
-                let scopes = self.protocol.scopes();
-                Ok(learning.evaluate(settings.evaluate.evaluated(&scopes, settings.parallel))?.metrics)
-            }
-            _ => Ok(metrics.clone()),
-        }
+        if self.server.metrics.is_empty() { self.measure_again() } else { Ok(self.server.metrics.clone()) }
+    }
+
+    /// As [`Self::measure`], also where the last round was evaluated.
+    ///
+    /// # Errors
+    /// If the task lacks a number that it measures.
+    pub fn measure_again(&self) -> Result<Metrics, RunError> {
+        let Server { learning, settings, .. } = &self.server;
+        let Some(learning) = learning else { return Ok(Metrics::new()) };
+        let scopes = self.protocol.scopes();
+        Ok(learning.evaluate(settings.evaluate.evaluated(&scopes, settings.parallel))?.metrics)
     }
 
     /// Ends the run: the final metrics (measured now if the last round was not evaluated) and the accounts.

@@ -4,6 +4,7 @@ use super::super::artefacts::{FAILURE_FILE, Failure, ID_FILES, MODEL_FILE, RUN_F
 use super::super::checkpoint::{self, Checkpoints};
 use super::super::execution::{Outputs, Progress, Threads};
 use super::super::files::{sync_file, sync_folder, write_file, write_json};
+use super::super::pace::Advance;
 use super::super::play::Keeping;
 use super::super::recorded::Keeper;
 use super::super::run_file::{self, FileDigest, RunFile};
@@ -39,7 +40,9 @@ impl ResultFolder {
         let model_file = outputs.models.then(|| unfinished.join(MODEL_FILE));
         let play = |sink: &mut dyn Sink, from: Option<&mut State<'_>>, checkpoints: &mut Checkpoints| {
             let keeping = Some(Keeping { from, checkpoints, folder: &unfinished });
-            experiment.play(run, world, sink, threads, model_file.as_deref(), keeping)
+            let sections = experiment.points[run.point].1.sections_of(run.arm);
+            let mut pace = Advance::of(run, (sections, world), progress);
+            experiment.play(run, world, sink, (threads, &mut pace), model_file.as_deref(), keeping)
         };
         let mut is_refused = false;
         let mut refuse = |why: &str| {

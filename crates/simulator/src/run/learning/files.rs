@@ -1,0 +1,33 @@
+//! The models of a run and the algorithm's memory, as the contents of files.
+
+use super::Learning;
+use fedgenie_learning::model::weights::{Tensor, to_safetensors};
+use fedgenie_learning::task::{PrivateView, tensors_of_models};
+
+impl Learning<'_> {
+    /// The contents of a file with the models and the private state of clients.
+    pub fn file(&self) -> Vec<u8> {
+        let models: Vec<&[f32]> = self.state.models.iter().map(|model| &**model).collect();
+        let mut tensors = tensors_of_models(self.task, &models);
+        let private = PrivateView::of(&self.state.private);
+        tensors.extend(self.task.private().map_or_else(Vec::new, |task| task.in_file(&private)));
+        to_safetensors(&tensors)
+    }
+
+    /// The contents of a file with the algorithm's memory, if it has one: `server.c.TENSOR` and, of clients that have
+    /// some, `client.K.c.TENSOR`, with the names and shapes of the model's file.
+    pub fn memory_file(&self) -> Option<Vec<u8>> {
+        let [of_server, of_client] = self.learner.algorithm.job.as_ref()?.remembers()?;
+        let memory = &self.state.memory;
+        let server = memory.server()?;
+        let named = |of: String, numbers: &[f32]| {
+            let tensors = tensors_of_models(self.task, &[numbers]).into_iter();
+            tensors.map(move |tensor| Tensor { name: format!("{of}.{}", tensor.name), ..tensor })
+        };
+        let mut tensors: Vec<Tensor> = named(format!("server.{of_server}"), server).collect();
+        let of_clients =
+            memory.clients().map(|(client, numbers)| named(format!("client.{}.{of_client}", client.0), numbers));
+        tensors.extend(of_clients.flatten());
+        Some(to_safetensors(&tensors))
+    }
+}

@@ -1,0 +1,57 @@
+//! A trial of a run: of the jobs of a round only some train, so that the cost of a whole round is known soon.
+//!
+//! A run that is tried out has no results: its models lack the updates of the other jobs. Its clock, its jobs and its
+//! traffic are those of the run, as far as no policy looks at trained values.
+
+use super::{Intake, Learning, Work};
+use std::fmt::Debug;
+
+/// Decides how many jobs train, and is told when they have.
+pub trait Trial: Debug + Send + Sync {
+    /// How many of these jobs are to train, at least one; they are spread evenly over the list. Each has the number of
+    /// its operations, roughly.
+    fn choose(&self, operations: &[f64]) -> usize;
+
+    /// Those that were chosen, with so many operations together, are about to be trained and taken in.
+    fn begin(&self, operations: f64);
+
+    /// They have been; without a beginning, there was no job.
+    fn end(&self);
+}
+
+impl Learning<'_> {
+    /// The part of an intake that a trial lets through: all of it without one.
+    pub fn tried<'a>(&self, intake: Intake<'a>) -> Intake<'a> {
+        match intake {
+            Intake::Updates(work, combine) => Intake::Updates(self.tried_work(work), combine),
+            other @ (Intake::Nothing | Intake::EdgeModels(_)) => other,
+        }
+    }
+
+    /// The same of a list of work.
+    pub fn tried_work(&self, mut work: Vec<Work>) -> Vec<Work> {
+        let Some(trial) = &self.trial else { return work };
+        work.retain(|work| self.task.examples(work.client) > 0);
+        if work.is_empty() {
+            return work;
+        }
+        let settings = &self.world.training.local;
+        let of = |work: &Work| match work.epochs {
+            Some(epochs) => self.task.operations(work.client, &settings.of_epochs(epochs)),
+            None => self.task.operations(work.client, settings),
+        };
+        let mut operations: Vec<f64> = work.iter().map(of).collect();
+        let (all, most) = (work.len(), trial.choose(&operations).clamp(1, work.len()));
+        let is_chosen = |place: usize| (place + 1) * most / all > place * most / all;
+        let (mut place, mut of_operations) = (0.., 0..);
+        work.retain(|_| place.next().is_some_and(is_chosen));
+        operations.retain(|_| of_operations.next().is_some_and(is_chosen));
+        trial.begin(operations.iter().sum());
+        work
+    }
+
+    /// What was let through is in the model.
+    pub fn has_tried(&self) {
+        self.trial.iter().for_each(|trial| trial.end());
+    }
+}
