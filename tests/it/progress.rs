@@ -30,7 +30,8 @@ fn one_long_run_shows_how_far_it_is() {
     let answer = run(&place, "0.01", &[]);
     assert_eq!(answer.code, 0, "{answer:?}");
     let lines: Vec<_> = answer.stderr.lines().map(read).collect();
-    assert!(!lines.is_empty() && lines.iter().all(|(runs, _)| *runs == (0, 1)), "{answer:?}");
+    // One may come when the run has just ended.
+    assert!(!lines.is_empty() && lines.iter().all(|((ended, all), _)| *ended <= 1 && *all == 1), "{answer:?}");
     let shares: Vec<usize> = lines.iter().filter_map(|(_, share)| *share).collect();
     assert!(shares.iter().any(|share| (1..100).contains(share)), "{answer:?}");
 }

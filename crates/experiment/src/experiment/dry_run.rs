@@ -19,6 +19,7 @@
 
 mod checks;
 mod counts;
+mod facts;
 mod memory;
 mod meter;
 mod notes;

@@ -1,15 +1,13 @@
 //! How often a run does what: rounds, trainings, evaluations, and how far that is known beforehand.
 
+use super::super::Experiment;
 use super::super::pace::end_of;
-use super::super::{Experiment, RunId};
+use super::facts::Facts;
 use super::trial::Tried;
-use crate::error::Error;
 use crate::scenario::{EvaluateConfig, Sections, StopConfig};
 use fedgenie_core::time::VirtualTime;
 use fedgenie_learning::trainer::Length;
-use fedgenie_simulator::policy::{Policies, Wants};
 use fedgenie_simulator::run::End;
-use fedgenie_simulator::world::World;
 use serde::Serialize;
 use std::iter::Sum;
 
@@ -127,55 +125,12 @@ fn evaluations(evaluate: &EvaluateConfig, rounds: Count, (end, virtual_s): (&End
     Count { value, basis: rounds.basis }.from(if is_timed { Basis::Estimated } else { Basis::Known })
 }
 
-/// What a world and a policy's part in it say about their runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
-    /// Bytes that clients may move.
-    budget: Option<u64>,
-    trains: bool,
-    /// Whether the policy asks for the quality of the model after each round.
-    asks_of_model: bool,
-    /// Whether it asks for that of each update.
-    asks_of_updates: bool,
-    /// Bytes of the dense part of a model.
-    pub model_bytes: u64,
-    /// Models that the server keeps.
-    pub models: u64,
-    pub clients: u64,
-}
-
-impl Facts {
-    /// Of a run in its world.
-    ///
-    /// # Errors
-    /// If a policy's parameters do not fit the world.
-    pub fn of(experiment: &Experiment, run: &RunId, world: &World) -> Result<Self, Error> {
-        let scenario = &experiment.points[run.point].1;
-        let arm = &scenario.arms[run.arm];
-        let policies = world.policies(&arm.source()).map_err(|error| scenario.explain_policy(&arm.label, error))?;
-        let wants = match &policies {
-            Policies::Server(policy) => policy.wants(),
-            Policies::Tiers { cloud, .. } => cloud.as_ref().map_or_else(Wants::default, |policy| policy.wants()),
-        };
-        let parameters = world.task.as_ref().map_or(0, |task| task.layout().dense_len());
-        Ok(Self {
-            budget: world.budget.bytes,
-            trains: world.task.is_some(),
-            asks_of_model: wants.model_quality,
-            asks_of_updates: wants.quality,
-            model_bytes: (parameters * size_of::<f32>()) as u64,
-            models: world.clusters().into(),
-            clients: world.population.len() as u64,
-        })
-    }
-
-    /// Evaluations of the policy's own: of the model after each round, or of each update.
-    fn evaluations(&self, rounds: Count, evaluations: Count, trainings: Count) -> Count {
-        let none = Count::known(0.0);
-        let of_models = Count { value: rounds.value - evaluations.value + 1.0, basis: rounds.basis };
-        let of_models = if self.asks_of_model { of_models } else { none };
-        [of_models, if self.asks_of_updates { trainings } else { none }].into_iter().sum()
-    }
+/// Evaluations of a policy's own: of the model after each round, or of each update.
+fn of_policy(facts: &Facts, rounds: Count, evaluations: Count, trainings: Count) -> Count {
+    let none = Count::known(0.0);
+    let of_models = Count { value: rounds.value - evaluations.value + 1.0, basis: rounds.basis };
+    let of_models = if facts.asks_of_model { of_models } else { none };
+    [of_models, if facts.asks_of_updates { trainings } else { none }].into_iter().sum()
 }
 
 /// The numbers of a run, whose like was tried.
@@ -189,7 +144,7 @@ pub(super) fn counted(sections: &Sections, tried: &[Tried]) -> Counted {
     }
     let evaluations = evaluations(&sections.evaluate, rounds, (&end, round.virtual_s));
     let client_trainings = Count { value: (round.jobs * rounds.value).round(), basis: Basis::Estimated };
-    let evaluations_for_policy = facts.evaluations(rounds, evaluations, client_trainings);
+    let evaluations_for_policy = of_policy(&facts, rounds, evaluations, client_trainings);
     Counted { rounds, client_trainings, evaluations, evaluations_for_policy }
 }
 

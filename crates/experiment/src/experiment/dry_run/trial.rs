@@ -7,7 +7,7 @@
 use super::super::clock::now;
 use super::super::execution::{Threads, WorldSlot, guarded, lock, world_of};
 use super::super::{Experiment, RunId, RunOptions};
-use super::counts::Facts;
+use super::facts::Facts;
 use super::meter::{Meter, Seen};
 use super::records::{Records, Scratch, Sizes};
 use super::sampler::Sampler;
@@ -176,8 +176,8 @@ impl Course<'_> {
         Ok(())
     }
 
-    /// The first of a world's runs measures the model that all of them begin with. Where that takes long, the world gets
-    /// a task with fewer test examples. Returns their share, and the seconds that all of them take.
+    /// The first of a world's runs measures the model that all of them begin with. Where that takes long, the world
+    /// gets a task with fewer test examples. Returns their share, and the seconds that all of them take.
     fn measure_first(&self, run: &RunId, world: &mut World) -> Result<(f64, f64), Error> {
         let sections = self.experiment.points[run.point].1.sections_of(run.arm);
         let measure = |world: &World| {
