@@ -163,11 +163,11 @@ mod tests {
     fn a_run_that_goes_on_costs_its_rest() {
         let runs = [run(0, 1), run(0, 2)];
         let mut work = Work::of(&runs);
-        work.advance(&runs[0], 0.8, 0.0);
-        work.advance(&runs[0], 0.9, 1.0);
-        // A tenth took a second: one is left of this run, and ten of the next.
-        assert_eq!(work.left(1.0).unwrap().seconds, 11.0);
+        work.advance(&runs[0], 0.5, 0.0);
+        work.advance(&runs[0], 0.75, 1.0);
+        // A quarter took a second: one is left of this run, and four of the next.
+        assert_eq!(work.left(1.0).unwrap().seconds, 5.0);
         work.advance(&runs[1], 0.0, 1.0);
-        assert_eq!(work.left(1.0).unwrap().seconds, 10.0, "beside each other, and the longer one ends last");
+        assert_eq!(work.left(1.0).unwrap().seconds, 4.0, "beside each other, and the longer one ends last");
     }
 }

@@ -4,7 +4,7 @@
 //! Counts follow from the scenario as far as it states them. Seconds and bytes are measured in a trial of about a
 //! second: a run of each policy at each point begins with real training, evaluations and records, as many side by side
 //! as in the experiment, and ends after some rounds. Of long rounds only some clients train, and their seconds count
-//! for all. A run takes
+//! for all; a long evaluation is of some test examples. A run takes
 //!
 //! ```text
 //! rest + first round + (rounds - 1) × later round + evaluations × evaluation
