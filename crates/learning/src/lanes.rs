@@ -191,12 +191,6 @@ pub fn keep_vectors_whole() {
 /// Folds 16 numbers in halves.
 #[inline(always)]
 pub fn fold(lanes: &[f32; LANES]) -> f32 {
-    fold_four(&fold_to_four(lanes))
-}
-
-/// The first two of four folds. With many sums it is faster to fold all so far, and then all to the end.
-#[inline(always)]
-pub fn fold_to_four(lanes: &[f32; LANES]) -> [f32; 4] {
     // Loops, because closures of `array::from_fn` may be left as calls, one for each lane.
     let (mut eight, mut four) = ([0.0; 8], [0.0; 4]);
     for lane in 0..8 {
@@ -205,12 +199,6 @@ pub fn fold_to_four(lanes: &[f32; LANES]) -> [f32; 4] {
     for lane in 0..4 {
         four[lane] = eight[lane] + eight[lane + 4];
     }
-    four
-}
-
-/// The last two.
-#[inline(always)]
-pub fn fold_four(four: &[f32; 4]) -> f32 {
     (four[0] + four[2]) + (four[1] + four[3])
 }
 

@@ -201,7 +201,7 @@ enum Shares {
     /// Client `k` holds `examples[offsets[k]..offsets[k + 1]]`.
     Dealt { offsets: Vec<usize>, examples: Vec<u32> },
     /// They are drawn whenever they are asked for.
-    Drawn(Drawn),
+    Drawn(Box<Drawn>),
 }
 
 impl Partition {
@@ -220,8 +220,8 @@ impl Partition {
     }
 
     /// Shares that are drawn whenever they are asked for.
-    pub(crate) const fn drawn(shares: Drawn) -> Self {
-        Self(Shares::Drawn(shares))
+    pub(crate) fn drawn(shares: Drawn) -> Self {
+        Self(Shares::Drawn(Box::new(shares)))
     }
 
     /// Whether a client's examples are at hand, and not drawn whenever they are asked for.
