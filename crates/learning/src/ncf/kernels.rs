@@ -57,7 +57,8 @@ fn product_of_columns<const COLUMNS: usize, const WIDE: bool>(
     while done < from.len() {
         let (from, to) = (&from[done..], &to[done..]);
         done += match from.len() {
-            8.. if WIDE => product_tile::<8, COLUMNS>(rows, from, to, matrix, begin, place, out),
+            // Not eight: LLVM would gather one number of each.
+            6.. if WIDE => product_tile::<6, COLUMNS>(rows, from, to, matrix, begin, place, out),
             4.. => product_tile::<4, COLUMNS>(rows, from, to, matrix, begin, place, out),
             2.. => product_tile::<2, COLUMNS>(rows, from, to, matrix, begin, place, out),
             _ => product_tile::<1, COLUMNS>(rows, from, to, matrix, begin, place, out),

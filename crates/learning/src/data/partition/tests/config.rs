@@ -38,7 +38,7 @@ fn every_kind_is_read_with_its_defaults_and_dealt_out() {
     drawn.check().unwrap();
     let partition = drawn.build(&data, 12, &[], &Streams::new(1)).unwrap();
     assert_eq!((partition.clients(), partition.examples(), drawn.is_declared()), (12, 480, false));
-    let declared = parsed(json!("overlapping"));
+    let declared = parsed(json!({"overlapping": {}}));
     assert!(declared.is_declared());
     let sizes: Vec<u32> = (0..12).collect();
     assert_eq!(declared.build(&data, 12, &sizes, &Streams::new(1)).unwrap().examples(), 66);
