@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "loops over indices of a tile are the same for all its arrays")]
 
-use crate::lanes::{LANES, Lanes};
+use crate::lanes::{LANES, Lanes, keep_vectors_whole};
 
 /// Rows of whole vectors, of which some are meant.
 #[derive(Clone, Copy)]
@@ -158,6 +158,7 @@ fn outer_tile<const ROWS: usize, const COLUMNS: usize>(
     for (&from, &to) in from.iter().zip(to) {
         let (mine, slope) = (rows.row(from)[vector], slopes.row(to));
         for row in 0..ROWS {
+            keep_vectors_whole();
             let number = Lanes::splat(mine.0[lane + row]);
             for column in 0..COLUMNS {
                 sums[row][column] = number.mul_add(slope[first + column], sums[row][column]);
