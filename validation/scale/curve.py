@@ -204,6 +204,7 @@ def main():
     words = parser.parse_args()
     assert words.largest >= 7, "exponents over clients are fitted from 10^5 on, to three points at least"
     laboratory = Laboratory(words.fedgenie, words.repetitions)
+    load = [os.getloadavg()[0]]
     clients, fits = of_clients(laboratory, words.largest)
     with tempfile.TemporaryDirectory() as folder:
         scenario = pathlib.Path(folder) / "training.toml"
@@ -228,6 +229,7 @@ def main():
         ["a round over the batch", *powers(of_batch[1]), speedups(of_batch[1])],
         ["a command over rounds", *powers(of_rounds), speedups(of_rounds)],
     ]
+    load.append(os.getloadavg()[0])
     processor = platform.processor() or platform.machine()
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []:
         if line.startswith("model name"):
@@ -236,7 +238,8 @@ def main():
     text = f"""# Cost over size
 
 `python3 curve.py --fedgenie ../../target/release/fedgenie --repetitions {words.repetitions}` on {os.cpu_count()} cores of {processor}, {time.strftime("%Y-%m-%d")}; medians of
-{words.repetitions}. `fedgenie run --dry-run` measures a scenario of your own on your machine.
+{words.repetitions}. Load average at the beginning {load[0]:.1f}, at the end {load[1]:.1f}; about 1 to 2 of it is the measurement itself, and what is
+more are other programs, which blur these numbers. `fedgenie run --dry-run` measures a scenario of your own on your machine.
 
 An exponent `p` says that cost grows like the p-th power of the size: with 1, twice the size costs twice as much. It is the slope of least
 squares on logarithms, with Student's 95 % interval; where the points bend, it is a summary of them and no law.
