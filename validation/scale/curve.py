@@ -71,7 +71,8 @@ class Laboratory:
         for key, value in sets.items():
             words += ["--set", f"{key}={value}"]
         began = time.perf_counter()
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+        # Warnings are about cohorts that few clients fill.
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         assert status == 0, words
         return time.perf_counter() - began, usage.ru_maxrss / 1024
@@ -159,11 +160,11 @@ def of_clients(laboratory, largest):
     rows, rounds, memory, fits = [], [], [], []
     for scenario, name, key, most, ends in FLEETS:
         times, sizes = [], []
-        for power in range(3, largest + 1):
-            clients = 10**power
+        halves = [3 * 10**power for power in range(5, largest)]
+        for clients in sorted([10**power for power in range(3, largest + 1)] + halves):
             sets = {"population.clients": clients, key: min(most, clients // 4)}
             short, per_round, resident = laboratory.per_round(SCENARIOS / scenario, sets, 1, ends)
-            rows.append([name, f"10^{power}", f"{short:.2f}", f"{per_round:.2f}", f"{resident:.0f}"])
+            rows.append([name, f"{clients:,}", f"{short:.2f}", f"{per_round:.2f}", f"{resident:.0f}"])
             times.append((clients, per_round))
             sizes.append((clients, resident))
             print(rows[-1], flush=True)
@@ -203,6 +204,7 @@ def main():
     words = parser.parse_args()
     assert words.largest >= 7, "exponents over clients are fitted from 10^5 on, to three points at least"
     laboratory = Laboratory(words.fedgenie, words.repetitions)
+    load = [os.getloadavg()[0]]
     clients, fits = of_clients(laboratory, words.largest)
     with tempfile.TemporaryDirectory() as folder:
         scenario = pathlib.Path(folder) / "training.toml"
@@ -227,6 +229,7 @@ def main():
         ["a round over the batch", *powers(of_batch[1]), speedups(of_batch[1])],
         ["a command over rounds", *powers(of_rounds), speedups(of_rounds)],
     ]
+    load.append(os.getloadavg()[0])
     processor = platform.processor() or platform.machine()
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []:
         if line.startswith("model name"):
@@ -235,7 +238,8 @@ def main():
     text = f"""# Cost over size
 
 `python3 curve.py --fedgenie ../../target/release/fedgenie --repetitions {words.repetitions}` on {os.cpu_count()} cores of {processor}, {time.strftime("%Y-%m-%d")}; medians of
-{words.repetitions}. `fedgenie run --dry-run` measures a scenario of your own on your machine.
+{words.repetitions}. Load average at the beginning {load[0]:.1f}, at the end {load[1]:.1f}; about 1 to 2 of it is the measurement itself, and what is
+more are other programs, which blur these numbers. `fedgenie run --dry-run` measures a scenario of your own on your machine.
 
 An exponent `p` says that cost grows like the p-th power of the size: with 1, twice the size costs twice as much. It is the slope of least
 squares on logarithms, with Student's 95 % interval; where the points bend, it is a summary of them and no law.
