@@ -5,8 +5,7 @@
 //! `w_u = Σ_{v≠u} α_uv (1/d_u, 1/d_v)`. Slopes of sources are added up in the order of targets.
 //!
 //! # Cost
-//! Nodes have few edges: what counts is how often an edge is touched, and how little is done then. A node's edges are
-//! passed three times forwards and three times back.
+//! Nodes have few edges: what counts is how often an edge is touched, and how little is done then.
 
 use super::kernels::{Constants, Outer, Product, Total};
 use super::pass::{Packed, Tensors};
