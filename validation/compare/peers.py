@@ -187,6 +187,13 @@ def wait_for_quiet(patience):
             return
 
 
+def wait(process, ended):
+    """Waits for a process; tells its exit code and its own most bytes of memory."""
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    ended.update(code=process.returncode, memory=used.ru_maxrss * 1024)
+
+
 def program(command, watch=False, **more):
     """Output, seconds, others' share and peak memory (if `watch`) of a program in a session of its own."""
     wait_for_quiet(PATIENCE)
@@ -197,29 +204,31 @@ def program(command, watch=False, **more):
             [str(word) for word in command], stdout=out, stderr=errors, start_new_session=True, **more
         )
         memory = Memory(process.pid) if watch else None
+        waiting = threading.Thread(target=wait, args=(process, ended := {}), daemon=True)
+        waiting.start()
+        waiting.join(LIMIT)
+        seconds = time.perf_counter() - begin
+        if memory:
+            memory.ended.set()
+            memory.join()
         try:
-            code = process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            raise Failed(f"not done after {LIMIT} s") from None
-        finally:
-            seconds = time.perf_counter() - begin
-            if memory:
-                memory.ended.set()
-                memory.join()
-            try:
-                os.killpg(process.pid, signal.SIGKILL)  # what it left behind would take the next one's time
-            except ProcessLookupError:
-                pass
-            process.wait()
-            reap()
-            share = others(before, busy(), time.perf_counter() - begin)
+            os.killpg(process.pid, signal.SIGKILL)  # what it left behind would take the next one's time
+        except ProcessLookupError:
+            pass
+        is_late = not ended
+        waiting.join()
+        reap()
+        if is_late:
+            raise Failed(f"not done after {LIMIT} s")
+        share = others(before, busy(), time.perf_counter() - begin)
         out.seek(0)
         errors.seek(0)
         text, error = out.read(), errors.read()
-    if code:
+    if code := ended["code"]:
         lines = [line for line in error.splitlines() if "Error" in line] or error.splitlines() or [f"exit code {code}"]
         raise Failed(lines[0].strip() if "torch.distributed" in error else lines[-1].strip())
-    return text, seconds, share, memory.peak if memory else 0
+    # A program of one process may reach its peak between two looks at it.
+    return text, seconds, share, max(memory.peak, ended["memory"]) if memory else 0
 
 
 def run_fedgenie(work, options, watch):
