@@ -58,7 +58,7 @@ fn plain_linear(
     streams: &Streams,
     out: &mut [Vec<f32>],
 ) {
-    let (rows, targets) = (data.rows(), data.values().expect("numbers"));
+    let (rows, targets) = (data.numbers().expect("numbers"), data.values().expect("numbers"));
     for (job, w) in jobs.iter().zip(out) {
         *w = job.start.to_vec();
         let mut order = job.examples.to_vec();
@@ -124,7 +124,8 @@ pub fn softmax() {
     let parameters = &updates[0].parameters;
     let mut scores = vec![0.0; CLASSES];
     let reference = measure(41, || {
-        let loss: f32 = examples.iter().map(|&e| plain_scores(parameters, data.rows().row(e), &mut scores)).sum();
+        let loss: f32 =
+            examples.iter().map(|&e| plain_scores(parameters, data.numbers().unwrap().row(e), &mut scores)).sum();
         black_box(loss);
     });
     let name = "softmax evaluation, 10,000 × 784";
@@ -165,7 +166,7 @@ fn plain_softmax(
     streams: &Streams,
     out: &mut [Vec<f32>],
 ) {
-    let rows = data.rows();
+    let rows = data.numbers().expect("numbers");
     let (labels, classes) = data.classes().expect("classes");
     let width = rows.width;
     let mut scores = vec![0.0; classes];

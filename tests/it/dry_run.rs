@@ -186,6 +186,21 @@ fn a_scenario_that_cannot_run_is_refused_as_run_does() {
 }
 
 #[test]
+fn a_folder_that_a_run_refuses_is_refused() {
+    let place = Workplace::with(SMALL);
+    place.run_into("out", &[]);
+    std::fs::create_dir(place.path("notes")).unwrap();
+    std::fs::write(place.path("notes/a.txt"), "").unwrap();
+    let more = ["--set", "stop.rounds=8"];
+    for options in [&["--out", "out"][..], &["--out", "notes"], &["--out", "out", "--resume", more[0], more[1]]] {
+        let run = place.fedgenie(&[&["run", SCENARIO, "--quiet"], options].concat());
+        let dry = dry(&place, options);
+        assert_eq!((dry.code, &dry.stdout, &dry.stderr), (2, &String::new(), &run.stderr), "{options:?}");
+        assert!(dry.stderr.starts_with("fedgenie: error: "), "{dry:?}");
+    }
+}
+
+#[test]
 fn a_person_reads_each_number() {
     let place = Workplace::with(SMALL);
     let answer = dry(&place, &[]);

@@ -27,7 +27,7 @@ fn data() -> Split {
 /// The same features with the class that the target falls into.
 fn classified(data: &Dataset) -> Dataset {
     let labels = data.values().unwrap().iter().map(|&target| (target as u8).min(6)).collect();
-    Dataset::new(data.features().clone(), Targets::Classes { labels, classes: 7 })
+    Dataset::new(data.features().into_owned(), Targets::Classes { labels, classes: 7 })
 }
 
 fn all_examples(partition: &Partition) -> Vec<f32> {
@@ -87,7 +87,7 @@ fn learning_keeps_its_bits() {
     let settings = dirichlet::DirichletClasses { alpha: 1.0, minimum: 3 };
     let by_class = dirichlet::dirichlet(&classes, 30, &settings, &exponential_quantile, &streams).unwrap();
     let digests = [
-        digest(data.train.rows().values),
+        digest(data.train.numbers().unwrap().values),
         digest(data.train.values().unwrap()),
         digest(&all_examples(&by_size)),
         digest(&all_examples(&by_class)),

@@ -20,7 +20,7 @@ use fedgenie::ratings::{Filters, Part, RatingsCache, RatingsConfig, SplitConfig}
 use fedgenie::rng::{Purpose, Streams};
 use fedgenie::task::DataCache;
 use fedgenie::trainer::{LocalTraining, OptimizerConfig, Trainer, TrainingJob, Update};
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView1};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,8 +52,10 @@ fn histogram(data: &Dataset) -> Vec<usize> {
 /// Mean and deviation of a channel.
 fn moments(data: &Dataset, channel: usize) -> (f64, f64) {
     let area = data.shape().height * data.shape().width;
-    let images = || data.rows().values.chunks_exact(data.width());
-    let pixels = || images().flat_map(|image| &image[channel * area..][..area]).map(|&pixel| f64::from(pixel));
+    let features = data.features();
+    let images = || features.rows().into_iter();
+    let channel = |image: ArrayView1<'_, f32>| image.to_vec()[channel * area..][..area].to_vec();
+    let pixels = || images().flat_map(channel).map(f64::from);
     let count = (data.examples() * area) as f64;
     let mean = pixels().sum::<f64>() / count;
     (mean, (pixels().map(|pixel| (pixel - mean).powi(2)).sum::<f64>() / count).sqrt())

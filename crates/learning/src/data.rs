@@ -3,6 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`dataset`] | the table itself: features and targets, the shape of an example, the group it comes from |
+//! | [`features`] | features as they lie in memory |
 //! | [`idx`] | reader of the IDX files of MNIST and Fashion-MNIST |
 //! | [`cifar`] | reader of the binary files of CIFAR-10 and CIFAR-100 |
 //! | [`csv`] | reader of tables as text |
@@ -21,6 +22,7 @@ pub mod cifar;
 pub mod csv;
 pub mod dataset;
 pub mod error;
+pub mod features;
 pub mod held_out;
 pub mod idx;
 mod kept;

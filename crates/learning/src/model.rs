@@ -136,6 +136,8 @@ fn check_width(data: &Dataset, expected: usize) -> Result<(), ModelError> {
 pub struct Scratch {
     /// A number for each output of a model and each of 16 examples.
     block: Vec<Lanes>,
+    /// Unpacked features of up to 16 examples.
+    unpacked: Vec<f32>,
     /// The processor features that kernels are compiled for.
     path: Path,
     /// Layers of a network.
@@ -145,7 +147,7 @@ pub struct Scratch {
 impl Scratch {
     /// Empty, for kernels compiled for a set of processor features.
     pub fn on(path: Path) -> Self {
-        Self { block: Vec::new(), path, network: network::Workspace::on(path) }
+        Self { block: Vec::new(), unpacked: Vec::new(), path, network: network::Workspace::on(path) }
     }
 
     /// The processor features that kernels are compiled for.
@@ -155,7 +157,7 @@ impl Scratch {
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        4 * self.block.capacity() + self.network.bytes()
+        4 * self.block.capacity() + 4 * self.unpacked.capacity() + self.network.bytes()
     }
 }
 

@@ -32,7 +32,7 @@ pub use counts::{Basis, Count};
 pub use memory::MemoryForecast;
 
 use super::clock::now;
-use super::{Earlier, Experiment, RunId, RunOptions, Threads};
+use super::{Earlier, Experiment, RunId, RunOptions, Threads, folder};
 use crate::error::Error;
 use counts::Counted;
 use fedgenie_simulator::task::DataCache;
@@ -203,6 +203,9 @@ impl Experiment {
     /// rounds of a run, or [`Error::Cancelled`].
     pub fn dry_run(&self, options: &RunOptions<'_>, threads: &Threads) -> Result<Forecast, Error> {
         let cache = DataCache::default();
+        if let Some(folder) = options.folder {
+            folder::refuse_unfit(folder, self, options.earlier)?;
+        }
         let mut runs = options.shard.of(self);
         let asked = runs.len();
         if options.earlier == Earlier::Resume {

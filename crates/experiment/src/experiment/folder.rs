@@ -101,18 +101,13 @@ impl ResultFolder {
         let failed = |source| Error::Write { path: path.to_owned(), source };
         let _lock = Lock::of(path)?;
         let others = others(path, None)?;
-        match below::read_to_string(path, SCENARIO_FILE) {
-            _ if earlier == Earlier::Overwrite && !others.is_empty() => {
-                let message = format!("another process writes into {}; wait for its end, or stop it", path.display());
-                return Err(Error::Usage(message));
-            }
-            _ if earlier == Earlier::Overwrite => erase::erase(path)?,
-            Ok(found) => {
-                compare(path, &found, experiment, earlier)?;
-                refuse_edited(path, experiment)?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !path.join(RUNS_FOLDER).exists() => {}
-            Err(source) => return Err(Error::Read { path: path.join(SCENARIO_FILE), source }),
+        if earlier != Earlier::Overwrite {
+            refuse_others(path, experiment, earlier)?;
+        } else if others.is_empty() {
+            erase::erase(path)?;
+        } else {
+            let message = format!("another process writes into {}; wait for its end, or stop it", path.display());
+            return Err(Error::Usage(message));
         }
         refuse_overlap(path, shard, &others)?;
         forget_parts(&state).map_err(failed)?;
@@ -194,6 +189,24 @@ impl ResultFolder {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Refuses a folder that [`ResultFolder::open`] refuses for what lies in it. Writes nothing.
+pub(super) fn refuse_unfit(path: &Path, experiment: &Experiment, earlier: Earlier) -> Result<(), Error> {
+    look(path, earlier)?;
+    if earlier == Earlier::Overwrite { Ok(()) } else { refuse_others(path, experiment, earlier) }
+}
+
+/// Refuses a folder whose experiment may not be continued.
+fn refuse_others(path: &Path, experiment: &Experiment, earlier: Earlier) -> Result<(), Error> {
+    match below::read_to_string(path, SCENARIO_FILE) {
+        Ok(found) => {
+            compare(path, &found, experiment, earlier)?;
+            refuse_edited(path, experiment)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.join(RUNS_FOLDER).exists() => Ok(()),
+        Err(source) => Err(Error::Read { path: path.join(SCENARIO_FILE), source }),
     }
 }
 

@@ -35,7 +35,7 @@ impl<'a> ByteReader<'a> {
     /// If it cannot be read.
     pub fn open(path: &'a Path) -> Result<Self, DataError> {
         let refuse = |source| DataError::Read { path: path.to_owned(), position: 0, source };
-        let mut file = BufReader::new(File::open(path).map_err(refuse)?);
+        let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(refuse)?);
         let is_gzip = file.fill_buf().map_err(refuse)?.starts_with(&[0x1f, 0x8b]);
         let bytes: Box<dyn Read> = if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
         Ok(Self { path, bytes, position: 0, cut_off: None, budget: Budget::default() })

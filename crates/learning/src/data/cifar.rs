@@ -29,7 +29,6 @@ use super::located;
 use super::source::{DataCache, SourceSettings};
 use super::{DataError, Dataset, Shape, Split, Targets};
 use fedgenie_core::rng::Streams;
-use ndarray::Array2;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -80,7 +79,7 @@ pub const SHAPE: Shape = Shape { channels: 3, height: 32, width: 32 };
 /// Bytes, and features, of an image.
 const PIXELS: usize = 3_072;
 
-/// The most rows of a part, training or test: 87,381, so that the features take at most 1 GiB once they are `f32`.
+/// The most rows of a part, training or test: 87,381, so that the features take at most 1 GiB once they are standardised.
 pub const ROWS_MAX: usize = (1 << 28) / PIXELS;
 
 /// Which of the two sets.
@@ -194,15 +193,14 @@ pub fn recognise(folder: &Path) -> Option<Cifar> {
 /// Anything that is not exactly such a file: cut off, damaged, empty, a label that names no class; more rows than
 /// [`ROWS_MAX`].
 pub fn read_cifar(paths: &[PathBuf], kind: Cifar) -> Result<Dataset, DataError> {
-    let (mut features, mut labels) = (Vec::new(), Vec::new());
+    let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     for path in paths {
-        read_rows(path, kind, &mut features, &mut labels)?;
+        read_rows(path, kind, &mut pixels, &mut labels)?;
     }
-    let features = Array2::from_shape_vec((labels.len(), PIXELS), features).expect("only whole rows are kept");
-    Ok(Dataset::new(features, Targets::Classes { labels, classes: kind.classes() }).with_shape(SHAPE))
+    Ok(Dataset::of_bytes(pixels, PIXELS, Targets::Classes { labels, classes: kind.classes() }).with_shape(SHAPE))
 }
 
-fn read_rows(path: &Path, kind: Cifar, features: &mut Vec<f32>, labels: &mut Vec<u8>) -> Result<(), DataError> {
+fn read_rows(path: &Path, kind: Cifar, pixels: &mut Vec<u8>, labels: &mut Vec<u8>) -> Result<(), DataError> {
     let known = kind.labels();
     let row_bytes = known.len() + PIXELS;
     let mut reader = ByteReader::open(path)?;
@@ -220,7 +218,7 @@ fn read_rows(path: &Path, kind: Cifar, features: &mut Vec<f32>, labels: &mut Vec
         if labels.len() == ROWS_MAX {
             return Err(DataError::TooMany { path: path.to_owned(), limit: ROWS_MAX, what: "images" });
         }
-        let (head, pixels) = row.split_at(known.len());
+        let (head, image) = row.split_at(known.len());
         for (index, (&found, &classes)) in head.iter().zip(known).enumerate() {
             if usize::from(found) >= classes {
                 let position = start + index as u64;
@@ -228,7 +226,7 @@ fn read_rows(path: &Path, kind: Cifar, features: &mut Vec<f32>, labels: &mut Vec
             }
         }
         labels.push(head[known.len() - 1]);
-        features.extend(pixels.iter().map(|&pixel| f32::from(pixel) / 255.0));
+        pixels.extend_from_slice(image);
     }
 }
 

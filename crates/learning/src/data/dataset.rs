@@ -1,9 +1,11 @@
 //! A table of examples: one row of features and one target each.
 
 use super::DataError;
+use super::features::{Features, Table};
 use crate::dense::Rows;
 use fedgenie_core::math::float::sqrt;
 use ndarray::Array2;
+use std::borrow::Cow;
 
 /// The targets, one for each example.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +81,7 @@ impl std::fmt::Display for Shape {
 /// Features (example × feature, in row-major order) and targets of the same examples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
-    features: Array2<f32>,
+    features: Features,
     targets: Targets,
     shape: Shape,
     groups: Option<Vec<u32>>,
@@ -92,17 +94,30 @@ impl Dataset {
     /// If their numbers of examples differ, a label is not below the number of classes, or there are 2^32 examples or
     /// more. A reader of files checks this before, where it can name the file.
     pub fn new(features: Array2<f32>, targets: Targets) -> Self {
-        assert_eq!(features.nrows(), targets.len(), "every example has features and a target");
-        assert!(u32::try_from(features.nrows()).is_ok(), "examples are numbered in 32 bits");
+        let numbers = if features.is_standard_layout() { features } else { features.as_standard_layout().into_owned() };
+        Self::of(numbers.nrows(), Features::Numbers(numbers), targets)
+    }
+
+    /// Puts images of a byte for each pixel (image by image, `width` pixels each) and targets together. The features
+    /// are the bytes' 255ths.
+    ///
+    /// # Panics
+    /// As [`Dataset::new`]; or if there are not as many bytes as pixels.
+    pub fn of_bytes(bytes: Vec<u8>, width: usize, targets: Targets) -> Self {
+        assert_eq!(Some(bytes.len()), width.checked_mul(targets.len()), "every example has its bytes");
+        Self::of(targets.len(), Features::Bytes(bytes, width), targets)
+    }
+
+    fn of(examples: usize, features: Features, targets: Targets) -> Self {
+        assert_eq!(examples, targets.len(), "every example has features and a target");
+        assert!(u32::try_from(examples).is_ok(), "examples are numbered in 32 bits");
         if let Targets::Classes { labels, classes } = &targets {
             assert!(
                 labels.iter().all(|&label| usize::from(label) < *classes),
                 "a label is below the number of classes"
             );
         }
-        let features =
-            if features.is_standard_layout() { features } else { features.as_standard_layout().into_owned() };
-        let shape = Shape { channels: features.ncols(), height: 1, width: 1 };
+        let shape = Shape { channels: features.width(), height: 1, width: 1 };
         Self { features, targets, shape, groups: None }
     }
 
@@ -129,12 +144,12 @@ impl Dataset {
 
     /// Number of examples.
     pub fn examples(&self) -> usize {
-        self.features.nrows()
+        self.targets.len()
     }
 
     /// Number of features of an example.
     pub fn width(&self) -> usize {
-        self.features.ncols()
+        self.features.width()
     }
 
     /// How the features of an example are laid out.
@@ -147,15 +162,43 @@ impl Dataset {
         self.groups.as_deref()
     }
 
-    /// The features, example × feature.
-    pub fn features(&self) -> &Array2<f32> {
-        &self.features
+    /// The features, example × feature, unpacked where they are bytes.
+    pub fn features(&self) -> Cow<'_, Array2<f32>> {
+        match &self.features {
+            Features::Numbers(numbers) => Cow::Borrowed(numbers),
+            bytes @ Features::Bytes(..) => {
+                let mut numbers = bytes.clone();
+                Cow::Owned(std::mem::take(numbers.unpack()))
+            }
+        }
     }
 
-    /// The features as plain rows.
-    pub fn rows(&self) -> Rows<'_> {
-        let values = self.features.as_slice().expect("a data set is in row-major order");
-        Rows { values, width: self.width() }
+    /// The features as they lie in memory.
+    pub fn table(&self) -> Table<'_> {
+        self.features.table()
+    }
+
+    /// The features as plain rows, unless they are bytes.
+    pub fn numbers(&self) -> Option<Rows<'_>> {
+        match self.table() {
+            Table::Numbers(rows) => Some(rows),
+            Table::Bytes(..) => None,
+        }
+    }
+
+    /// Some of the examples, in the order of their indices, without their groups.
+    ///
+    /// # Panics
+    /// If one is not there.
+    pub(super) fn select(&self, examples: &[usize]) -> Self {
+        let targets = match &self.targets {
+            Targets::Values(values) => Targets::Values(examples.iter().map(|&example| values[example]).collect()),
+            Targets::Classes { labels, classes } => {
+                let labels = examples.iter().map(|&example| labels[example]).collect();
+                Targets::Classes { labels, classes: *classes }
+            }
+        };
+        Self { features: self.features.select(examples), targets, shape: self.shape, groups: None }
     }
 
     /// The targets.
@@ -192,7 +235,7 @@ pub struct Split {
 impl Split {
     /// Bytes of all numbers.
     pub fn bytes(&self) -> u64 {
-        let of = |part: &Dataset| (part.features.len() + part.examples()) as u64 * 4;
+        let of = |part: &Dataset| part.features.bytes() + 4 * part.examples() as u64;
         of(&self.train) + of(&self.test)
     }
 
@@ -211,10 +254,16 @@ impl Split {
         assert_eq!(self.train.shape, self.test.shape, "training and test examples have one shape");
         assert!(self.train.examples() > 0, "there is an example to learn the scale from");
         let area = self.train.shape.height * self.train.shape.width;
-        let scales: Vec<Scale> =
-            (0..self.train.shape.channels).map(|channel| Scale::of(&self.train, channel, area)).collect();
+        let (channels, width) = (self.train.shape.channels, self.train.width());
+        let training = self.train.features.unpack();
+        let scales: Vec<Scale> = (0..channels)
+            .map(|channel| {
+                let examples = training.as_slice().expect("in row-major order").chunks_exact(width.max(1));
+                Scale::of(examples.map(|example| &example[channel * area..(channel + 1) * area]))
+            })
+            .collect();
         for (part, name) in [(&mut self.train, "training"), (&mut self.test, "test")] {
-            for (example, mut features) in part.features.rows_mut().into_iter().enumerate() {
+            for (example, mut features) in part.features.unpack().rows_mut().into_iter().enumerate() {
                 for (index, value) in features.iter_mut().enumerate() {
                     let Scale { mean, deviation } = scales[index / area];
                     let scaled = ((f64::from(*value) - mean) / deviation) as f32;
@@ -237,16 +286,15 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(data: &Dataset, channel: usize, area: usize) -> Self {
-        let values = data.rows().values;
-        let examples = values.chunks_exact(data.width()).map(|example| &example[channel * area..(channel + 1) * area]);
+    /// That of a channel, whose numbers these are, example by example.
+    fn of<'a>(examples: impl Iterator<Item = &'a [f32]> + Clone) -> Self {
         let values = || examples.clone().flatten().map(|&value| f64::from(value));
         let first = values().next().unwrap_or_default();
         // The mean of equal numbers need not be that number exactly, and dividing by the rest would blow it up.
         if values().all(|value| value == first) {
             return Self { mean: first, deviation: 1.0 };
         }
-        let count = (data.examples() * area) as f64;
+        let count = values().count() as f64;
         let mean = values().sum::<f64>() / count;
         let variance = values().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count;
         Self { mean, deviation: sqrt(variance) }
@@ -271,8 +319,8 @@ mod tests {
         let train = array![[1.0, 10.0, 0.1], [3.0, 10.0, 0.1], [1.0, 30.0, 0.1], [3.0, 30.0, 0.1]];
         let normal = split(train, array![[2.0, 40.0, 0.6]]).normalized().unwrap();
         let expected = [[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [1.0, 1.0, 0.0]];
-        assert_eq!(normal.train.rows().values, expected.as_flattened());
-        assert_eq!(normal.test.rows().values, [0.0, 2.0, 0.5]);
+        assert_eq!(normal.train.numbers().unwrap().values, expected.as_flattened());
+        assert_eq!(normal.test.numbers().unwrap().values, [0.0, 2.0, 0.5]);
     }
 
     #[test]
@@ -281,8 +329,8 @@ mod tests {
         let Split { train, test } =
             split(array![[1.0, 3.0, 5.0, 5.0], [3.0, 1.0, 5.0, 5.0]], array![[4.0, 2.0, 6.0, 5.0]]);
         let images = Split { train: train.with_shape(shape), test: test.with_shape(shape) }.normalized().unwrap();
-        assert_eq!(images.train.rows().values, [-1.0, 1.0, 0.0, 0.0, 1.0, -1.0, 0.0, 0.0]);
-        assert_eq!(images.test.rows().values, [2.0, 0.0, 1.0, 0.0]);
+        assert_eq!(images.train.numbers().unwrap().values, [-1.0, 1.0, 0.0, 0.0, 1.0, -1.0, 0.0, 0.0]);
+        assert_eq!(images.test.numbers().unwrap().values, [2.0, 0.0, 1.0, 0.0]);
         assert_eq!(images.test.shape(), shape);
     }
 
@@ -292,7 +340,8 @@ mod tests {
             Array2::from_shape_fn((101, 3), |(row, column)| ((row * 37 + column * 11) % 101) as f32 * 1e20 + 7e21);
         let once = split(train.clone(), train).normalized().unwrap();
         for column in 0..3 {
-            let values = || once.train.features().column(column).into_iter().map(|&value| f64::from(value));
+            let features = once.train.features();
+            let values = || features.column(column).into_iter().map(|&value| f64::from(value));
             let mean = values().sum::<f64>() / 101.0;
             let variance = values().map(|value| value * value).sum::<f64>() / 101.0;
             assert!(mean.abs() < 1e-6 && (variance - 1.0).abs() < 1e-6, "{mean} {variance}");
@@ -325,8 +374,8 @@ mod tests {
     fn columns_first_input_is_stored_row_by_row() {
         let transposed = array![[1.0, 3.0], [2.0, 4.0]].reversed_axes();
         let data = Dataset::new(transposed, Targets::Values(vec![0.0, 1.0]));
-        assert_eq!(data.rows().values, [1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(data.rows().row(1), [3.0, 4.0]);
+        assert_eq!(data.numbers().unwrap().values, [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(data.numbers().unwrap().row(1), [3.0, 4.0]);
     }
 
     #[test]

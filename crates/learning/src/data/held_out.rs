@@ -8,9 +8,8 @@
 //! # Determinism
 //! Stream (Example, 0, 3): the numbers of the examples are shuffled, the first of them are for testing.
 
-use super::{DataError, Dataset, Split, Targets};
+use super::{DataError, Dataset, Split};
 use fedgenie_core::rng::{Purpose, Streams};
-use ndarray::Axis;
 use std::collections::BTreeMap;
 
 /// Draws the test examples of a seed; `fraction` is their share.
@@ -49,13 +48,7 @@ fn renumbered(groups: &[u32], train: &[u32]) -> BTreeMap<u32, u32> {
 /// The given rows of a table.
 fn part(data: &Dataset, rows: &[u32], numbers: Option<&BTreeMap<u32, u32>>) -> Dataset {
     let indices: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
-    let targets = match data.targets() {
-        Targets::Values(values) => Targets::Values(indices.iter().map(|&row| values[row]).collect()),
-        Targets::Classes { labels, classes } => {
-            Targets::Classes { labels: indices.iter().map(|&row| labels[row]).collect(), classes: *classes }
-        }
-    };
-    let part = Dataset::new(data.features().select(Axis(0), &indices), targets).with_shape(data.shape());
+    let part = data.select(&indices);
     match data.groups().zip(numbers) {
         Some((groups, numbers)) => part.with_groups(indices.iter().map(|&row| numbers[&groups[row]]).collect()),
         None => part,
@@ -65,7 +58,7 @@ fn part(data: &Dataset, rows: &[u32], numbers: Option<&BTreeMap<u32, u32>>) -> D
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Shape;
+    use crate::data::{Shape, Targets};
     use ndarray::Array2;
 
     fn table(examples: usize) -> Dataset {

@@ -29,13 +29,11 @@ use super::located;
 use super::source::{DataCache, SourceSettings};
 use super::{DataError, Dataset, Shape, Split, Targets};
 use fedgenie_core::rng::Streams;
-use ndarray::Array2;
-use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The most data bytes (pixels, labels) that a file may promise: 2^28, which is 1 GiB once they are `f32`.
+/// The most data bytes (pixels, labels) that a file may promise: 2^28, which is 1 GiB once they are standardised.
 pub const BYTES_MAX: u64 = 1 << 28;
 
 /// First word of a file of images.
@@ -128,11 +126,8 @@ impl Part {
             let position = LABEL_HEADER_BYTES + index as u64;
             return Err(DataError::LabelOutOfRange { path: label_path, position, found: labels[index], classes });
         }
-        let pixels = images.pixels.par_iter().map(|&pixel| f32::from(pixel) / 255.0).collect();
-        let features = Array2::from_shape_vec((images.count, size.0 * size.1), pixels)
-            .expect("the reader returns as many pixels as the header promises");
         let shape = Shape { channels: 1, height: size.0, width: size.1 };
-        Ok(Dataset::new(features, Targets::Classes { labels, classes }).with_shape(shape))
+        Ok(Dataset::of_bytes(images.pixels, shape.len(), Targets::Classes { labels, classes }).with_shape(shape))
     }
 }
 

@@ -114,7 +114,7 @@ mod tests {
         let data = LinearData { examples: 7, features: 2, noise: 0.0 }.generate(&Streams::new(5)).unwrap().train;
         let targets = data.values().unwrap();
         for example in 0..6 {
-            let row = data.rows().row(example);
+            let row = data.numbers().unwrap().row(example);
             let expected = 0.1 * f64::from(row[0]) + 0.2 * f64::from(row[1]) + std::f64::consts::SQRT_2;
             assert!((f64::from(targets[example as usize]) - expected).abs() < 1e-6);
         }
@@ -124,13 +124,15 @@ mod tests {
     fn features_and_noise_have_their_moments() {
         let data = LinearData::default().generate(&Streams::new(2)).unwrap().train;
         let count = 600_000.0;
-        let mean = data.rows().values.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
+        let mean = data.numbers().unwrap().values.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
         // Five standard errors of a mean of uniforms: 5 / sqrt(12 · 600,000).
         assert!((mean - 0.5).abs() < 0.0019, "{mean}");
         let residuals: Vec<f64> = (0..60_000)
             .map(|example| {
-                let signal: f64 =
-                    (1..).zip(data.rows().row(example)).map(|(i, &x)| 0.1 * f64::from(i) * f64::from(x)).sum();
+                let signal: f64 = (1..)
+                    .zip(data.numbers().unwrap().row(example))
+                    .map(|(i, &x)| 0.1 * f64::from(i) * f64::from(x))
+                    .sum();
                 f64::from(data.values().unwrap()[example as usize]) - signal - std::f64::consts::SQRT_2
             })
             .collect();
@@ -144,8 +146,8 @@ mod tests {
     fn an_example_does_not_depend_on_the_number_of_examples() {
         let few = LinearData { examples: 14, ..LinearData::default() }.generate(&Streams::new(3)).unwrap();
         let many = LinearData { examples: 700, ..LinearData::default() }.generate(&Streams::new(3)).unwrap();
-        assert_eq!(few.train.rows().row(11), many.train.rows().row(11));
-        assert_eq!(few.test.rows().row(1), many.train.rows().row(13));
+        assert_eq!(few.train.numbers().unwrap().row(11), many.train.numbers().unwrap().row(11));
+        assert_eq!(few.test.numbers().unwrap().row(1), many.train.numbers().unwrap().row(13));
         assert_eq!(few.test.values().unwrap()[1], many.train.values().unwrap()[13]);
     }
 

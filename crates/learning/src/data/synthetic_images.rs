@@ -231,7 +231,7 @@ mod tests {
             let mut counts = vec![0; classes];
             labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
             assert_eq!(counts, [examples / 10; 10]);
-            assert!(data.rows().values.iter().all(|pixel| (0.0..=1.0).contains(pixel)));
+            assert!(data.numbers().unwrap().values.iter().all(|pixel| (0.0..=1.0).contains(pixel)));
         }
     }
 
@@ -243,7 +243,7 @@ mod tests {
         for example in 0..60 {
             let prototype: Vec<f32> =
                 data.prototype(&streams, example as usize % 3).into_iter().map(|pixel| pixel as f32).collect();
-            assert_eq!(split.train.rows().row(example), prototype);
+            assert_eq!(split.train.numbers().unwrap().row(example), prototype);
         }
     }
 
@@ -263,7 +263,7 @@ mod tests {
         let noisy = SyntheticImages { noise: 0.02, ..still.clone() };
         let part = |data: &SyntheticImages| data.generate(&Streams::new(5)).unwrap().test;
         let (still, noisy) = (part(&still), part(&noisy));
-        let pairs = still.rows().values.iter().zip(noisy.rows().values);
+        let pairs = still.numbers().unwrap().values.iter().zip(noisy.numbers().unwrap().values);
         let inner = pairs.filter(|(pixel, _)| (0.2..0.8).contains(*pixel));
         let differences: Vec<f64> = inner.map(|(a, b)| f64::from(b - a)).collect();
         let variance = differences.iter().map(|d| d * d).sum::<f64>() / differences.len() as f64;
@@ -275,9 +275,12 @@ mod tests {
     fn an_example_does_not_depend_on_the_number_of_examples_but_on_the_seed() {
         let few = small().generate(&Streams::new(3)).unwrap();
         let many = SyntheticImages { train: 700, test: 11, ..small() }.generate(&Streams::new(3)).unwrap();
-        assert_eq!(few.train.rows().values, &many.train.rows().values[..few.train.rows().values.len()]);
-        assert_eq!(few.test.rows().row(9), many.test.rows().row(9));
-        assert_ne!(few.test.rows().row(0), few.train.rows().row(0));
+        assert_eq!(
+            few.train.numbers().unwrap().values,
+            &many.train.numbers().unwrap().values[..few.train.numbers().unwrap().values.len()]
+        );
+        assert_eq!(few.test.numbers().unwrap().row(9), many.test.numbers().unwrap().row(9));
+        assert_ne!(few.test.numbers().unwrap().row(0), few.train.numbers().unwrap().row(0));
         assert_ne!(few, small().generate(&Streams::new(2)).unwrap());
     }
 

@@ -1,7 +1,7 @@
 //! Examples that a model sees at once.
 
 use crate::data::Dataset;
-use crate::dense::Rows;
+use crate::data::features::Table;
 
 /// Some examples of a data set, in an order: those of a step, or of an evaluation.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +14,8 @@ pub struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// All features of the data set, of which the batch reads those of its examples.
-    pub fn rows(self) -> Rows<'a> {
-        self.data.rows()
+    pub fn table(self) -> Table<'a> {
+        self.data.table()
     }
 
     /// The classes of the data set.

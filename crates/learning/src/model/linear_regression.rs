@@ -18,6 +18,7 @@
 use super::outputs::Linear;
 use super::{Batch, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
+use crate::data::features::Table;
 use crate::dense::{Rows, outer_products, products};
 use crate::lanes::{Kernel, LANES, Lanes, run};
 use fedgenie_core::rng::StreamRng;
@@ -31,7 +32,9 @@ pub struct LinearRegression {
 /// All there is to do for a batch.
 struct Pass<'a> {
     parameters: &'a [f32],
-    rows: Rows<'a>,
+    table: Table<'a>,
+    /// For unpacked features.
+    unpacked: &'a mut Vec<f32>,
     targets: &'a [f32],
     examples: &'a [u32],
     /// Where the derivatives of the mean loss go, if anywhere.
@@ -43,14 +46,15 @@ impl Kernel for Pass<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) -> Evaluation {
-        let width = self.rows.width;
+        let width = self.table.width();
         let weights = Rows { values: self.parameters, width };
         let bias = self.parameters[width];
         let scale = 2.0 / self.examples.len() as f32;
         let mut total = Evaluation { examples: self.examples.len() as u64, ..Evaluation::default() };
         for (block, examples) in self.examples.chunks(LANES).enumerate() {
             let mut predictions = [Lanes::ZERO];
-            products::<WIDE>(weights, self.rows, examples, &mut predictions);
+            let (rows, places) = self.table.numbers(examples, self.unpacked);
+            products::<WIDE>(weights, rows, places, &mut predictions);
             let mut slopes = [Lanes::ZERO];
             for (lane, &example) in examples.iter().enumerate() {
                 let residual = predictions[0].0[lane] + bias - self.targets[example as usize];
@@ -59,7 +63,7 @@ impl Kernel for Pass<'_> {
             }
             if let Some(gradient) = &mut self.gradient {
                 let (by_weights, by_bias) = gradient.split_at_mut(width);
-                outer_products::<WIDE>(&slopes, self.rows, examples, block == 0, by_weights);
+                outer_products::<WIDE>(&slopes, rows, places, block == 0, by_weights);
                 let sum = slopes[0].sum();
                 by_bias[0] = if block == 0 { sum } else { by_bias[0] + sum };
             }
@@ -79,11 +83,11 @@ impl LinearRegression {
         parameters: &[f32],
         batch: Batch<'_>,
         gradient: Option<&mut [f32]>,
-        scratch: &Scratch,
+        scratch: &mut Scratch,
     ) -> Evaluation {
         assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
-        let (rows, targets, examples) = (batch.rows(), batch.values(), batch.examples);
-        run(scratch.path, Pass { parameters, rows, targets, examples, gradient })
+        let (table, targets, examples) = (batch.table(), batch.values(), batch.examples);
+        run(scratch.path, Pass { parameters, table, unpacked: &mut scratch.unpacked, targets, examples, gradient })
     }
 }
 
@@ -129,8 +133,8 @@ impl Model for LinearRegression {
     fn outputs(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch, to: &mut Vec<f32>) {
         assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
         scratch.block.resize(1, Lanes::ZERO);
-        let (rows, examples) = (batch.rows(), batch.examples);
-        let block = &mut scratch.block[..1];
-        run(scratch.path, Linear { parameters, rows, examples, block, to });
+        let (table, examples) = (batch.table(), batch.examples);
+        let (unpacked, block) = (&mut scratch.unpacked, &mut scratch.block[..1]);
+        run(scratch.path, Linear { parameters, table, examples, unpacked, block, to });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Batch, Model, Scratch};
 use crate::data::Targets;
+use crate::data::features::Table;
 use crate::dense::{Rows, products};
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 use fedgenie_core::halt::Effort;
@@ -92,8 +93,10 @@ pub fn targets(batches: &[Batch<'_>]) -> Targets {
 /// Appends the outputs of a linear model, whose parameters are the weights output by output, then a bias for each.
 pub(super) struct Linear<'a> {
     pub parameters: &'a [f32],
-    pub rows: Rows<'a>,
+    pub table: Table<'a>,
     pub examples: &'a [u32],
+    /// For unpacked features.
+    pub unpacked: &'a mut Vec<f32>,
     /// One for each output.
     pub block: &'a mut [Lanes],
     pub to: &'a mut Vec<f32>,
@@ -104,10 +107,12 @@ impl Kernel for Linear<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        let Self { parameters, rows, examples, block, to } = self;
-        let biases = &parameters[block.len() * rows.width..];
-        let weights = Rows { values: parameters, width: rows.width };
+        let Self { parameters, table, examples, unpacked, block, to } = self;
+        let width = table.width();
+        let biases = &parameters[block.len() * width..];
+        let weights = Rows { values: parameters, width };
         for examples in examples.chunks(LANES) {
+            let (rows, examples) = table.numbers(examples, unpacked);
             products::<WIDE>(weights, rows, examples, block);
             for lane in 0..examples.len() {
                 for (output, bias) in block.iter().zip(biases) {

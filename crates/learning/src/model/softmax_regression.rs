@@ -22,6 +22,7 @@
 use super::outputs::Linear;
 use super::{Batch, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width, linear_tensors};
 use crate::data::Dataset;
+use crate::data::features::Table;
 use crate::dense::{Rows, outer_products, products};
 use crate::lanes::{Kernel, LANES, Lanes, functions, keep_vectors_whole, run};
 use fedgenie_core::rng::StreamRng;
@@ -47,7 +48,9 @@ impl SoftmaxRegression {
 /// All there is to do for a batch.
 struct Pass<'a> {
     parameters: &'a [f32],
-    rows: Rows<'a>,
+    table: Table<'a>,
+    /// For unpacked features.
+    unpacked: &'a mut Vec<f32>,
     labels: &'a [u8],
     examples: &'a [u32],
     /// One for each class: scores of 16 examples, then derivatives by them.
@@ -62,14 +65,15 @@ impl Kernel for Pass<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) -> Evaluation {
-        let width = self.rows.width;
+        let width = self.table.width();
         let biases = &self.parameters[self.scores.len() * width..];
         let weights = Rows { values: self.parameters, width };
         let scale = 1.0 / self.examples.len() as f32;
         let mut total = Evaluation { examples: self.examples.len() as u64, ..Evaluation::default() };
         for (block, examples) in self.examples.chunks(LANES).enumerate() {
-            products::<WIDE>(weights, self.rows, examples, self.scores);
-            let Outcome { largest, predicted, own } = self.compare(biases, examples);
+            let (rows, places) = self.table.numbers(examples, self.unpacked);
+            products::<WIDE>(weights, rows, places, self.scores);
+            let Outcome { largest, predicted, own } = compare((self.scores, biases), self.labels, examples);
             let mut sum = Lanes::ZERO;
             for score in self.scores.iter_mut() {
                 keep_vectors_whole();
@@ -91,7 +95,7 @@ impl Kernel for Pass<'_> {
                     self.scores[usize::from(self.labels[example as usize])].0[lane] -= scale;
                 }
                 let (by_weights, by_biases) = gradient.split_at_mut(self.scores.len() * width);
-                outer_products::<WIDE>(self.scores, self.rows, examples, block == 0, by_weights);
+                outer_products::<WIDE>(self.scores, rows, places, block == 0, by_weights);
                 for (by_bias, slopes) in by_biases.iter_mut().zip(self.scores.iter()) {
                     keep_vectors_whole();
                     let sum = slopes.sum();
@@ -112,27 +116,25 @@ struct Outcome {
     own: Lanes,
 }
 
-impl Pass<'_> {
-    /// Adds the biases to the scores, and compares them.
-    #[inline(always)]
-    fn compare(&mut self, biases: &[f32], examples: &[u32]) -> Outcome {
-        let mut outcome = Outcome { largest: Lanes::ZERO, predicted: Lanes::ZERO, own: Lanes::ZERO };
-        for (class, (score, &bias)) in self.scores.iter_mut().zip(biases).enumerate() {
-            *score = *score + Lanes::splat(bias);
-            if class == 0 {
-                outcome.largest = *score;
-            } else {
-                let larger = score.zip(outcome.largest, |score, largest| if score > largest { 1.0 } else { 0.0 });
-                let name = class as f32;
-                outcome.predicted = larger.zip(outcome.predicted, |is, before| if is > 0.0 { name } else { before });
-                outcome.largest = score.max(outcome.largest);
-            }
+/// Adds the biases to the scores, and compares them.
+#[inline(always)]
+fn compare((scores, biases): (&mut [Lanes], &[f32]), labels: &[u8], examples: &[u32]) -> Outcome {
+    let mut outcome = Outcome { largest: Lanes::ZERO, predicted: Lanes::ZERO, own: Lanes::ZERO };
+    for (class, (score, &bias)) in scores.iter_mut().zip(biases).enumerate() {
+        *score = *score + Lanes::splat(bias);
+        if class == 0 {
+            outcome.largest = *score;
+        } else {
+            let larger = score.zip(outcome.largest, |score, largest| if score > largest { 1.0 } else { 0.0 });
+            let name = class as f32;
+            outcome.predicted = larger.zip(outcome.predicted, |is, before| if is > 0.0 { name } else { before });
+            outcome.largest = score.max(outcome.largest);
         }
-        for (lane, &example) in examples.iter().enumerate() {
-            outcome.own.0[lane] = self.scores[usize::from(self.labels[example as usize])].0[lane];
-        }
-        outcome
     }
+    for (lane, &example) in examples.iter().enumerate() {
+        outcome.own.0[lane] = scores[usize::from(labels[example as usize])].0[lane];
+    }
+    outcome
 }
 
 impl SoftmaxRegression {
@@ -154,9 +156,9 @@ impl SoftmaxRegression {
     ) -> Evaluation {
         assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
         scratch.block.resize(self.classes, Lanes::ZERO);
-        let (rows, labels, examples) = (batch.rows(), batch.classes(), batch.examples);
-        let scores = &mut scratch.block[..self.classes];
-        run(scratch.path, Pass { parameters, rows, labels, examples, scores, gradient })
+        let (table, labels, examples) = (batch.table(), batch.classes(), batch.examples);
+        let (unpacked, scores) = (&mut scratch.unpacked, &mut scratch.block[..self.classes]);
+        run(scratch.path, Pass { parameters, table, unpacked, labels, examples, scores, gradient })
     }
 }
 
@@ -199,9 +201,9 @@ impl Model for SoftmaxRegression {
     fn outputs(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch, to: &mut Vec<f32>) {
         assert_eq!(parameters.len(), self.parameters(), "the parameter vector is the model's");
         scratch.block.resize(self.classes, Lanes::ZERO);
-        let (rows, examples) = (batch.rows(), batch.examples);
-        let block = &mut scratch.block[..self.classes];
-        run(scratch.path, Linear { parameters, rows, examples, block, to });
+        let (table, examples) = (batch.table(), batch.examples);
+        let (unpacked, block) = (&mut scratch.unpacked, &mut scratch.block[..self.classes]);
+        run(scratch.path, Linear { parameters, table, examples, unpacked, block, to });
     }
 
     fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {

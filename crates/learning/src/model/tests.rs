@@ -33,7 +33,7 @@ fn loss_in_f64(parameters: &[f64], data: &Dataset, batch: &[u32]) -> f64 {
         product + parameters[classes * width + class]
     };
     let losses = batch.iter().map(|&example| {
-        let row = data.rows().row(example);
+        let row = data.numbers().unwrap().row(example);
         match data.targets() {
             Targets::Values(values) => {
                 let residual = score(0, 1, row) - f64::from(values[example as usize]);
@@ -205,4 +205,39 @@ fn data_that_does_not_fit_is_refused() {
     assert!(matches!(LinearRegression::new(4).fits(&classes), Err(ModelError::Targets { .. })));
     assert!(matches!(SoftmaxRegression::new(4, 3).fits(&numbers), Err(ModelError::Targets { .. })));
     assert!(matches!(SoftmaxRegression::new(4, 2).fits(&classes), Err(ModelError::Classes { .. })));
+}
+
+#[test]
+fn bytes_give_the_bits_of_their_numbers() {
+    for width in [1, 17, 48] {
+        let bytes: Vec<u8> = (0..40 * width).map(|place| (place * 97 % 256) as u8).collect();
+        let classes = || Targets::Classes { labels: (0..40).map(|example| example % 3).collect(), classes: 3 };
+        let values = || Targets::Values((0..40_u8).map(f32::from).collect());
+        let shape = crate::data::Shape { channels: width, height: 1, width: 1 };
+        let models: [(Box<dyn Model>, Targets); 3] = [
+            (Box::new(LinearRegression::new(width)), values()),
+            (Box::new(SoftmaxRegression::new(width, 3)), classes()),
+            (Box::new(SoftmaxRegression::additive(shape, 3)), classes()),
+        ];
+        for (model, targets) in models {
+            let packed = Dataset::of_bytes(bytes.clone(), width, targets.clone());
+            let plain = Dataset::new(packed.features().into_owned(), targets);
+            let parameters = random_parameters(model.parameters());
+            let examples: Vec<u32> = (0..21).map(|index| index * 17 % 40).collect();
+            for path in Path::all() {
+                let [packed, plain] = [&packed, &plain].map(|data| {
+                    let (mut scratch, batch) = (Scratch::on(path), Batch { data, examples: &examples });
+                    let mut numbers = vec![f32::NAN; model.trained()];
+                    let mut noise = Streams::new(9).stream(Purpose::TrainingNoise, 0, 0);
+                    let mut start = parameters.clone();
+                    let loss = model.loss_and_gradient(&mut start, batch, &mut numbers, &mut noise, &mut scratch);
+                    numbers.push(loss);
+                    model.outputs(&parameters, batch, &mut scratch, &mut numbers);
+                    let bits: Vec<u32> = numbers.into_iter().map(f32::to_bits).collect();
+                    (bits, model.evaluate(&parameters, batch, &mut scratch).loss_sum.to_bits())
+                });
+                assert!(packed == plain, "{width}, {path:?}");
+            }
+        }
+    }
 }

@@ -56,7 +56,7 @@ fn the_first_loss_weighs_batches_by_their_examples() {
 fn updates_do_not_depend_on_the_number_of_threads() {
     let linear = LinearData { examples: 700, features: 37, noise: 0.1 }.generate(&Streams::new(2)).unwrap().train;
     let labels = (0..600).map(|example| (example % 3) as u8).collect();
-    let classes = Dataset::new(linear.features().clone(), Targets::Classes { labels, classes: 3 });
+    let classes = Dataset::new(linear.features().into_owned(), Targets::Classes { labels, classes: 3 });
     let cases: [(&dyn Model, &Dataset); 2] =
         [(&LinearRegression::new(37), &linear), (&SoftmaxRegression::new(37, 3), &classes)];
     let examples: Vec<u32> = (0..600).collect();

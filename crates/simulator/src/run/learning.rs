@@ -309,12 +309,8 @@ impl<'w> Learning<'w> {
         self.updates.iter_mut().zip(kept).for_each(|(update, private)| update.private = private);
     }
 
-    /// Folds a round's arrivals into the models. Returns the updates' training reports, ascending by client, and
-    /// whether there is a new model.
-    ///
-    /// # Errors
-    /// The first client whose update is not finite, or the server; the models stay as they were.
-    pub fn aggregate(
+    /// See [`Learning::aggregate`].
+    fn take_in(
         &mut self,
         round: Round,
         intake: Intake<'_>,
@@ -399,12 +395,8 @@ impl<'w> Learning<'w> {
         self.check(*round, Need::Measures { round: *round, servers: memories.len() })
     }
 
-    /// Trains the given work for an edge server and averages the updates into its model, which stays as it is if there
-    /// is nothing to average. Adds the rows and the clients to `edge`. Returns the updates' training reports.
-    ///
-    /// # Errors
-    /// The first client whose update is not finite.
-    pub fn aggregate_at_edge(
+    /// See [`Learning::aggregate_at_edge`].
+    fn take_in_at_edge(
         &mut self,
         round: Round,
         work: Vec<Work>,

@@ -52,7 +52,7 @@ fn columns_are_features_label_and_group() {
         columns.shape = Some(Shape { channels: 1, height: 1, width: 2 });
     })
     .unwrap();
-    assert_eq!(split.train.rows().values, [1.0, 2.5, -300.0, 4.0, 5.0, 6.0]);
+    assert_eq!(split.train.numbers().unwrap().values, [1.0, 2.5, -300.0, 4.0, 5.0, 6.0]);
     assert_eq!(split.train.classes(), Some((&[0, 1, 0][..], 2)));
     assert_eq!(split.test.classes(), Some((&[1, 1, 0][..], 2)));
     assert_eq!(split.train.groups(), Some(&[1, 0, 1][..]));
@@ -246,7 +246,7 @@ fn whatever_is_written_is_read() {
         })
         .unwrap();
         assert_eq!(split.train, split.test);
-        let found: Vec<u32> = split.train.rows().values.iter().map(|value| value.to_bits()).collect();
+        let found: Vec<u32> = split.train.numbers().unwrap().values.iter().map(|value| value.to_bits()).collect();
         assert_eq!((found, split.train.values()), (features, Some(&targets[..])));
         let mut names = users.clone();
         names.sort_unstable();

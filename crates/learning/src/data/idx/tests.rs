@@ -52,7 +52,7 @@ fn plain_and_packed_files_read_alike() {
 fn a_folder_becomes_scaled_features_and_classes() {
     let folder = folder_of(1, &[0, 3], &[3]);
     let split = load_idx_folder(folder.path()).unwrap();
-    assert_eq!(split.train.rows().values, [0.0, 1.0, 0.2, 0.4]);
+    assert_eq!(split.train.features().as_slice().unwrap(), [0.0, 1.0, 0.2, 0.4]);
     assert_eq!(split.train.classes(), Some((&[0, 3][..], 4)));
     assert_eq!(split.test.classes(), Some((&[3][..], 4)));
     assert_eq!(split.train.shape(), Shape { channels: 1, height: 1, width: 2 });

@@ -144,7 +144,7 @@ fn labels_are_classes_or_numbers() {
     let split = load([&x, &y, &test_x, &test_y]).unwrap();
     assert_eq!(split.train.classes(), Some((&[0, 4, 2][..], 5)));
     assert_eq!(split.test.classes(), Some((&[3][..], 5)));
-    assert_eq!(split.train.rows().row(1), [0.2, 0.4]);
+    assert_eq!(split.train.numbers().unwrap().row(1), [0.2, 0.4]);
     let reals = array("<f8", "(3,)", &le([0.5_f64, -1.0, 2.0].map(f64::to_le_bytes)));
     let real = array("<f4", "(1,)", &9.0_f32.to_le_bytes());
     let split = load([&x, &reals, &test_x, &real]).unwrap();

@@ -233,7 +233,7 @@ fn labels(batch: Batch<'_>) -> impl Iterator<Item = u8> {
 /// Writes the features of a batch where the first layer leaves them.
 fn load(batch: Batch<'_>, parts: &mut Parts<'_>) {
     let features = features(&parts.plan.layers[0]);
-    run(parts.path, Load { rows: batch.rows(), batch: batch.examples, features, out: parts.activations });
+    run(parts.path, Load { table: batch.table(), batch: batch.examples, features, out: parts.activations });
 }
 
 /// One step's mean loss and gradient.

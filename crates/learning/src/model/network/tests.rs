@@ -311,7 +311,7 @@ fn infinities_nans_and_denormals_leave_the_same_bits_on_every_path() {
     let network = builder.finish(output, Loss::CrossEntropy);
     let plain = examples(image, 11, 4, None);
     for special in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e-42, -1e-45, f32::MAX, f32::MIN_POSITIVE, -0.0] {
-        let mut features = plain.features().clone();
+        let mut features = plain.features().into_owned();
         features.iter_mut().step_by(37).for_each(|feature| *feature = special);
         let data = Dataset::new(features, plain.targets().clone());
         let mut found: Vec<(u32, Vec<u32>, Vec<u32>)> = Vec::new();

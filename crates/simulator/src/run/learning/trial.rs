@@ -3,8 +3,11 @@
 //! A run that is tried out has no results: its models lack the updates of the other jobs. Its clock, its jobs and its
 //! traffic are those of the run, as far as no policy looks at trained values.
 
-use super::{Intake, Learning, Work};
+use super::{EdgeState, Intake, Learning, Sought, Trained, Work};
+use crate::run::error::RunError;
+use fedgenie_core::id::Round;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Decides how many jobs train, and is told when they have.
 pub trait Trial: Debug + Send + Sync {
@@ -20,16 +23,49 @@ pub trait Trial: Debug + Send + Sync {
 }
 
 impl Learning<'_> {
-    /// The part of an intake that a trial lets through: all of it without one.
-    pub fn tried<'a>(&self, intake: Intake<'a>) -> Intake<'a> {
-        match intake {
-            Intake::Updates(work, combine) => Intake::Updates(self.tried_work(work), combine),
+    /// Folds a round's arrivals into the models, or the part of them that a trial lets through. Returns the updates'
+    /// training reports, ascending by client, and whether there is a new model.
+    ///
+    /// # Errors
+    /// The first client whose update is not finite, or the server; the models stay as they were.
+    pub fn aggregate(
+        &mut self,
+        round: Round,
+        intake: Intake<'_>,
+        sought: Sought,
+        parallel: bool,
+    ) -> Result<(Vec<Trained>, bool), RunError> {
+        let intake = match intake {
+            Intake::Updates(work, combine) => Intake::Updates(self.tried(work), combine),
             other @ (Intake::Nothing | Intake::EdgeModels(_)) => other,
-        }
+        };
+        let folded = self.take_in(round, intake, sought, parallel);
+        self.has_tried();
+        folded
     }
 
-    /// The same of a list of work.
-    pub fn tried_work(&self, mut work: Vec<Work>) -> Vec<Work> {
+    /// Trains the given work for an edge server, or the part of it that a trial lets through, and averages the updates
+    /// into its model, which stays as it is if there is nothing to average. Adds the rows and the clients to `edge`.
+    /// Returns the updates' training reports.
+    ///
+    /// # Errors
+    /// The first client whose update is not finite.
+    pub fn aggregate_at_edge(
+        &mut self,
+        round: Round,
+        work: Vec<Work>,
+        own: (&mut Arc<[f32]>, &mut EdgeState<'_>),
+        sought: Sought,
+        parallel: bool,
+    ) -> Result<Vec<Trained>, RunError> {
+        let work = self.tried(work);
+        let trained = self.take_in_at_edge(round, work, own, sought, parallel);
+        self.has_tried();
+        trained
+    }
+
+    /// The part of the work that a trial lets through: all of it without one.
+    fn tried(&self, mut work: Vec<Work>) -> Vec<Work> {
         let Some(trial) = &self.trial else { return work };
         work.retain(|work| self.task.examples(work.client) > 0);
         if work.is_empty() {
@@ -51,7 +87,7 @@ impl Learning<'_> {
     }
 
     /// What was let through is in the model.
-    pub fn has_tried(&self) {
+    fn has_tried(&self) {
         self.trial.iter().for_each(|trial| trial.end());
     }
 }

@@ -66,7 +66,8 @@ fn validation_rows_are_measured() {
     let errors: Vec<f64> = valid
         .iter()
         .map(|&row| {
-            let features = labelled.data.train.features().row(row as usize);
+            let features = labelled.data.train.features();
+            let features = features.row(row as usize);
             let value = labelled.data.train.values().unwrap()[row as usize];
             f64::from(model[0] * features[0] + model[1] * features[1] + model[2] - value)
         })

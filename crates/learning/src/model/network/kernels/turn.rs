@@ -1,13 +1,13 @@
 //! From example × feature to the layout of a batch, and back: squares of 16 × 16 numbers, whose rows and columns are
 //! exchanged.
 
-use crate::dense::Rows;
+use crate::data::features::Table;
 use crate::lanes::{Kernel, LANES, Lanes, transpose};
 
 /// Writes a batch's examples to the input layer, example innermost.
 pub struct Load<'a> {
     /// The data set's features.
-    pub rows: Rows<'a>,
+    pub table: Table<'a>,
     /// The examples.
     pub batch: &'a [u32],
     /// Where each feature goes.
@@ -27,8 +27,7 @@ impl Kernel for Load<'_> {
             for (run, features) in self.features.chunks(LANES).enumerate() {
                 let mut square = [Lanes::ZERO; LANES];
                 for (lanes, &example) in square.iter_mut().zip(examples) {
-                    let values = &self.rows.row(example)[run * LANES..];
-                    *lanes = if features.len() == LANES { Lanes::load(values) } else { Lanes::load_partial(values) };
+                    *lanes = self.table.lanes(example, run * LANES, features.len());
                 }
                 write_columns(&mut square, features, block * LANES, examples.len(), false, self.out);
             }

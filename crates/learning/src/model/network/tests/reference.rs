@@ -56,7 +56,7 @@ impl Reference<'_> {
         let is_training = self.noise.is_some();
         let mut out = match &layer.op {
             Op::Input => self.for_each(shape, |b, c, y, x| {
-                f64::from(self.data.rows().row(self.batch[b])[offset(shape, 0, c, y, x)])
+                f64::from(self.data.numbers().unwrap().row(self.batch[b])[offset(shape, 0, c, y, x)])
             }),
             Op::Conv(conv) => {
                 let (source, input) = from(0);

@@ -330,9 +330,7 @@ impl<'w> Edge<'w> {
             let own = (&mut *model, &mut self.of);
             let (judged, selected) = (self.hindsight.as_mut().zip(self.judged.take()), &self.cohort.selection);
             let found = learning.with_data_of(self.asked_in, |learning| {
-                let work = learning.tried_work(work);
                 trained = learning.aggregate_at_edge(round, work, own, sought, parallel)?;
-                learning.has_tried();
                 let judge = |(meter, open): (&mut HindsightMeter<'w>, OpenRound<'w>)| {
                     meter.close(&open, (learning, &trained), selected, parallel)
                 };

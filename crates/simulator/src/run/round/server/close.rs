@@ -71,9 +71,7 @@ impl<'w> Server<'w> {
         if sought.wants.model_quality && self.quality.is_none() {
             self.quality = Some(learning.quality(None, parallel)?);
         }
-        let intake = learning.tried(intake);
         let (trained, is_new_model) = learning.aggregate(round, intake, sought, parallel)?;
-        learning.has_tried();
         if is_new_model {
             for parameters in &learning.digested() {
                 engine.note(&Record::Model { round, parameters })?;
