@@ -41,6 +41,7 @@
 //! contributions does not matter.
 
 use super::{Combine, OfNumbers, RowDivisor, Weighting};
+use crate::lanes::{Kernel, Path, run};
 use crate::layout::{Layout, Scope};
 use fedgenie_core::id::{ClientId, JobNumber};
 use std::ops::Range;
@@ -384,8 +385,26 @@ fn combine_row<'a>(
 }
 
 fn add_changes(sums: &mut [f64], weight: f64, after: &[f32], before: &[f32]) {
-    for (sum, (&after, &before)) in sums.iter_mut().zip(after.iter().zip(before)) {
-        *sum += weight * (f64::from(after) - f64::from(before));
+    run(Path::detect(), AddChanges { sums, weight, after, before });
+}
+
+/// Adds a contribution's changes, times its weight, to the sums. Each product and each sum is rounded by itself.
+struct AddChanges<'a> {
+    sums: &'a mut [f64],
+    weight: f64,
+    after: &'a [f32],
+    before: &'a [f32],
+}
+
+impl Kernel for AddChanges<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        let Self { sums, weight, after, before } = self;
+        for (sum, (&after, &before)) in sums.iter_mut().zip(after.iter().zip(before)) {
+            *sum += weight * (f64::from(after) - f64::from(before));
+        }
     }
 }
 
