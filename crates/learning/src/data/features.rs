@@ -5,7 +5,7 @@
 //! what reads examples unpacks those that it is about to use.
 
 use crate::dense::Rows;
-use crate::lanes::{LANES, Lanes};
+use crate::lanes::{LANES, Lanes, keep_vectors_whole};
 use ndarray::Array2;
 
 /// The feature of a byte.
@@ -164,6 +164,7 @@ impl<'a> Table<'a> {
 #[inline(always)]
 fn unpacked(bytes: &[u8; LANES]) -> Lanes {
     const REST: f32 = 1.0 / 65_280.0;
+    keep_vectors_whole();
     let mut lanes = Lanes::ZERO;
     for (lane, &byte) in lanes.0.iter_mut().zip(bytes) {
         let byte = f32::from(byte);
