@@ -93,3 +93,84 @@ impl FirstUpdates {
 fn is_same(one: &[f32], other: &[f32]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.to_bits() == other.to_bits())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedgenie_learning::algorithm::JobMemory;
+    use fedgenie_learning::task::Job;
+
+    const MODEL: [f32; 3] = [0.0, 1.0, -2.0];
+
+    fn job(start: &[f32]) -> Assignment<'_> {
+        let (client, round, number) = (ClientId(4), Round(1), JobNumber(1));
+        let job = Job { client, round, number, start, private: None, epochs: None, correction: None };
+        Assignment { job, memory: JobMemory::default() }
+    }
+
+    fn of_two_runs() -> FirstUpdates {
+        let first = FirstUpdates::default();
+        first.share();
+        first.begin(&[MODEL.into()]);
+        first
+    }
+
+    #[test]
+    fn what_one_run_trained_another_finds() {
+        let first = of_two_runs();
+        let key = first.key(&job(&MODEL), false).expect("it begins with the start's model");
+        assert!(first.find(key).is_none());
+        let update = Update { parameters: vec![0.5; 3], first_loss: 0.25, ..Update::default() };
+        first.keep(key, &update);
+        // Another copy of the same model.
+        let again = first.key(&job(&MODEL.map(|number| number)), false).unwrap();
+        assert_eq!(first.find(again).map(|found| found.parameters.clone()), Some(update.parameters));
+    }
+
+    #[test]
+    fn a_job_that_differs_in_anything_is_another() {
+        let first = of_two_runs();
+        let key = first.key(&job(&MODEL), false);
+        let with = |change: &dyn Fn(&mut Job<'_>)| {
+            let mut other = job(&MODEL);
+            change(&mut other.job);
+            first.key(&other, false)
+        };
+        let others = [
+            first.key(&job(&MODEL), true),
+            with(&|job| job.client = ClientId(5)),
+            with(&|job| job.round = Round(2)),
+            with(&|job| job.number = JobNumber(2)),
+            with(&|job| job.epochs = Some(1)),
+        ];
+        assert!(others.iter().all(|other| other.is_some() && *other != key));
+    }
+
+    #[test]
+    fn what_depends_on_more_than_the_start_is_nobody_elses() {
+        let first = of_two_runs();
+        // −0 is another model.
+        assert!(first.key(&job(&[-0.0, 1.0, -2.0]), false).is_none());
+        let mut private = job(&MODEL);
+        private.job.private = Some(&[1.0]);
+        let mut corrected = job(&MODEL);
+        corrected.job.correction = Some(&[0.0; 3]);
+        let mut remembers = job(&MODEL);
+        remembers.memory.client = Some(MODEL.into());
+        let mut told = job(&MODEL);
+        told.memory.server = Some(MODEL.into());
+        assert!([private, corrected, remembers, told].iter().all(|job| first.key(job, false).is_none()));
+        // One run alone keeps nothing.
+        let alone = FirstUpdates::default();
+        alone.begin(&[MODEL.into()]);
+        assert!(alone.key(&job(&MODEL), false).is_none());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_trained_again() {
+        let first = of_two_runs();
+        let key = first.key(&job(&MODEL), false).unwrap();
+        first.keep(key, &Update { parameters: vec![0.0; MOST_BYTES / 4 + 1], ..Update::default() });
+        assert!(first.find(key).is_none());
+    }
+}
