@@ -31,8 +31,8 @@
 //! # Cost
 //! A layer takes `2·in·out` operations for each node and `out` additions for each edge and direction; slopes twice
 //! that. What does not depend on weights is worked out once: the first convolution's sums over neighbours, and all sums
-//! of `z`. A worker keeps the rows of every layer: `4·hidden·layers` bytes a node, with `gat` also `4·heads` bytes for
-//! each edge, direction and layer.
+//! of `z`. A worker keeps the rows of every layer: `4·hidden·layers` bytes a node, with `gat` also `8·heads` bytes for
+//! each edge, direction and layer, heads rounded up to an even number.
 //!
 //! # Determinism
 //! Sums over neighbours are in ascending order of nodes, from zero; a product takes one fused multiply-add for each
@@ -221,6 +221,8 @@ pub struct Graph {
     shares: Vec<f32>,
     /// Of each entry of `neighbours`, the shares of the node and of the neighbour; 0 where these are the same node.
     between: [Vec<f32>; 2],
+    /// The node of each entry of `neighbours`.
+    owners: Vec<u32>,
 }
 
 impl Graph {
@@ -267,7 +269,9 @@ impl Graph {
                 between[1].push(if is_other { shares[other as usize] } else { 0.0 });
             }
         }
-        Self { roots: degrees.iter().map(root).collect(), shares, between, offsets, neighbours }
+        let entries = |node: u32| offsets[node as usize + 1] - offsets[node as usize];
+        let owners = (0..nodes as u32).flat_map(|node| (0..entries(node)).map(move |_| node)).collect();
+        Self { roots: degrees.iter().map(root).collect(), shares, between, owners, offsets, neighbours }
     }
 
     /// Number of nodes.

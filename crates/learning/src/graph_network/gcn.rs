@@ -4,7 +4,7 @@
 //! of transition probabilities, and for the first layer `P` as well, do not depend on weights. Rows are kept times
 //! `r_u`, except the last. Slopes go the same way back, since the graph is undirected.
 
-use super::kernels::{Constants, Gather, Outer, Product, Total};
+use super::kernels::{Constants, Gather, Outer, Product, Totals};
 use super::pass::{Packed, Tensors};
 use super::{Graph, Prepared, Shape};
 use crate::lanes::{Lanes, Path, run};
@@ -97,10 +97,9 @@ pub fn backward(
         let width = shape.inputs(layer).lanes();
         let Tensors { weight, bias, edge, .. } = &mut slopes_of[layer];
         run(path, Outer { input, width, slopes, lanes, out: weight });
-        run(path, Total { rows: slopes, lanes, factors: None, part: lanes, out: bias });
-        for (edge, factors) in edge.iter_mut().zip(&prepared.transitions) {
-            run(path, Total { rows: slopes, lanes, factors: Some(factors), part: lanes, out: edge });
-        }
+        let [of_own, of_others] = prepared.transitions.each_ref().map(|numbers| Some(&numbers[..]));
+        let ([one, two], factors) = (edge, [None, of_own, of_others]);
+        run(path, Totals { rows: slopes, lanes, factors, part: lanes, out: [bias, one, two] });
         if layer == 0 {
             return;
         }

@@ -9,7 +9,7 @@ use super::Graph;
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole};
 
 /// Nodes whose slopes are added up before they join the others'.
-const BLOCK: usize = 64;
+pub const BLOCK: usize = 64;
 
 /// The initial value of a product: `bias + s₀·edge₀ + s₁·edge₁` of each node.
 #[derive(Clone, Copy)]
@@ -167,7 +167,7 @@ impl Gather<'_> {
     }
 }
 
-/// `out[k] = Σ_u input[u][k]·slopes[u]`: slopes of weights.
+/// Adds `Σ_u input[u][k]·slopes[u]` to `out[k]`: slopes of weights.
 pub struct Outer<'a> {
     /// Rows of nodes.
     pub input: &'a [Lanes],
@@ -187,7 +187,6 @@ impl Kernel for Outer<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
-        self.out.fill(Lanes::ZERO);
         let nodes = self.input.len() / self.width;
         for begin in (0..nodes).step_by(BLOCK) {
             let end = nodes.min(begin + BLOCK);
@@ -239,38 +238,41 @@ impl Outer<'_> {
     }
 }
 
-/// `out = Σ_u factors[u]·rows[u]`, or the plain sum: slopes of constants.
-pub struct Total<'a> {
+/// Adds `Σ_u factors[u]·rows[u]` to `out`, or the plain sum: slopes of constants, some at once.
+pub struct Totals<'a, const COUNT: usize> {
     /// Rows of nodes.
     pub rows: &'a [Lanes],
     /// Vectors of a row.
     pub lanes: usize,
     /// A factor for each node and each `part` vectors of its row; 1 without them.
-    pub factors: Option<&'a [f32]>,
+    pub factors: [Option<&'a [f32]>; COUNT],
     /// Vectors that share a factor.
     pub part: usize,
-    /// A row.
-    pub out: &'a mut [Lanes],
+    /// A row for each of the factors.
+    pub out: [&'a mut [Lanes]; COUNT],
 }
 
-impl Kernel for Total<'_> {
+impl<const COUNT: usize> Kernel for Totals<'_, COUNT> {
     type Output = ();
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
         let Self { rows, lanes, factors, part, out } = self;
-        out.fill(Lanes::ZERO);
         let (nodes, parts) = (rows.len() / lanes, lanes / part);
         for begin in (0..nodes).step_by(BLOCK) {
             for lane in 0..lanes {
-                keep_vectors_whole();
-                let mut sum = Lanes::ZERO;
+                let mut sums = [Lanes::ZERO; COUNT];
                 for node in begin..nodes.min(begin + BLOCK) {
-                    keep_vectors_whole();
-                    let factor = factors.map_or(1.0, |factors| factors[node * parts + lane / part]);
-                    sum = Lanes::splat(factor).mul_add(rows[node * lanes + lane], sum);
+                    let row = rows[node * lanes + lane];
+                    for index in 0..COUNT {
+                        keep_vectors_whole();
+                        let factor = factors[index].map_or(1.0, |factors| factors[node * parts + lane / part]);
+                        sums[index] = Lanes::splat(factor).mul_add(row, sums[index]);
+                    }
                 }
-                out[lane] = out[lane] + sum;
+                for index in 0..COUNT {
+                    out[index][lane] = out[index][lane] + sums[index];
+                }
             }
         }
     }

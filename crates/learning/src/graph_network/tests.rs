@@ -129,7 +129,7 @@ fn world(shape: &Shape, nodes: usize, seed: u64, transition: bool) -> (Graph, Ve
     (graph, features, prepared, pairs)
 }
 
-fn shapes() -> [Shape; 6] {
+fn shapes() -> [Shape; 7] {
     [
         Shape { kind: Kind::Gcn, layers: 1, hidden: 4, embedding: 3 },
         Shape { kind: Kind::Gcn, layers: 3, hidden: 20, embedding: 17 },
@@ -137,6 +137,7 @@ fn shapes() -> [Shape; 6] {
         Shape { kind: Kind::Gat { heads: 1 }, layers: 2, hidden: 5, embedding: 4 },
         Shape { kind: Kind::Gat { heads: 2 }, layers: 2, hidden: 32, embedding: 18 },
         Shape { kind: Kind::Gat { heads: 3 }, layers: 3, hidden: 9, embedding: 33 },
+        Shape { kind: Kind::Gat { heads: 3 }, layers: 2, hidden: 51, embedding: 3 },
     ]
 }
 
@@ -197,6 +198,40 @@ fn loss_and_slopes_are_those_of_the_definition() {
                 let error = (f64::from(gradient[place]) - expected).abs();
                 assert!(error < 2e-5 * f64::from(largest) + 1e-5, "{shape:?}, {place}: {} {expected}", gradient[place]);
             }
+        }
+    }
+}
+
+/// A graph and a copy of it beside it, whose nodes fall into other blocks: the same mean loss and slopes.
+#[test]
+fn later_blocks_of_nodes_count_like_the_first() {
+    let nodes = 50;
+    for shape in shapes() {
+        let (graph, features, prepared, pairs) = world(&shape, nodes, 4, true);
+        let copy = |&(one, other): &(u32, u32)| (one + nodes as u32, other + nodes as u32);
+        let pairs_of = |one: u32| graph.around(one as usize).iter().map(move |&other| (one, other));
+        let edges: Vec<_> = (0..nodes as u32).flat_map(pairs_of).filter(|(one, other)| one < other).collect();
+        let doubled = |ends: &[(u32, u32)]| ends.iter().copied().chain(ends.iter().map(copy)).collect::<Vec<_>>();
+        let twice = Graph::new(2 * nodes, &doubled(&edges), true);
+        let of_twice = Prepared::new(&shape, &twice, |node, row| {
+            row.iter_mut().zip(&features[node % nodes]).for_each(|(to, &from)| *to = from as f32);
+        });
+        let both = Pairs { ends: doubled(&pairs.ends), values: [&*pairs.values, &pairs.values].concat() };
+        let parameters = weights(&shape, 2);
+        let found = [(&graph, &prepared, &pairs), (&twice, &of_twice, &both)].map(|(graph, prepared, pairs)| {
+            let (mut gradient, mut losses) = (vec![0.0; parameters.len()], Vec::new());
+            let all: Vec<u32> = (0..pairs.ends.len() as u32).collect();
+            let network = Network { shape: &shape, graph, prepared };
+            let batch = (pairs, &*all);
+            let loss =
+                network.loss_and_gradient(&parameters, batch, &mut gradient, &mut losses, &mut Scratch::default());
+            (loss, gradient)
+        });
+        let [(loss, gradient), (loss_of_twice, gradient_of_twice)] = found;
+        assert!((loss / loss_of_twice - 1.0).abs() < 1e-9, "{shape:?}: {loss}, {loss_of_twice}");
+        let largest = gradient.iter().fold(0.0_f32, |most, slope| most.max(slope.abs()));
+        for (one, two) in gradient.iter().zip(&gradient_of_twice) {
+            assert!((one - two).abs() < 1e-5 * largest, "{shape:?}: {one}, {two}");
         }
     }
 }

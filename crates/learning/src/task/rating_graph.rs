@@ -12,7 +12,7 @@
 //!
 //! # Cost
 //! Evaluation: one pass of the network over every client's graph, which test and validation ratings share. Memory: the
-//! graphs and `4·embedding` bytes a node and client.
+//! graphs and `4·embedding` bytes a node and client; and a network's buffers for each thread that has evaluated.
 //!
 //! # Determinism
 //! Start: stream (ModelInit, 0, 0). Features: streams (Example, user, 15) and (Example, item, 16). A job: stream
@@ -41,6 +41,7 @@ use fedgenie_core::math::special::normal_quantile as standard_normal;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::{Purpose, Streams};
 use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
 
 /// Numbers of streams, as documented above.
 const OF_USERS: u32 = 15;
@@ -76,6 +77,20 @@ pub struct RatingGraph {
     holdings: Holdings,
     prepared: Vec<Prepared>,
     start: Option<Vec<f32>>,
+    /// Buffers of evaluations that are over: the genie makes thousands, each of which would allocate them anew.
+    kept: Mutex<Vec<Scratch>>,
+}
+
+/// Buffers of an evaluation, which go back to their task.
+struct Lent<'a> {
+    scratch: Scratch,
+    kept: &'a Mutex<Vec<Scratch>>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(std::mem::take(&mut self.scratch));
+    }
 }
 
 /// Writes the measures of sums in their order, and the number of ratings.
@@ -128,12 +143,17 @@ impl RatingGraph {
             let entries = tensor.entries();
             Segment::dense(tensor.name, entries, Scope::Shared)
         });
-        Self { layout: Layout::new(segments.collect()), shape, holdings, prepared, start }
+        Self { layout: Layout::new(segments.collect()), shape, holdings, prepared, start, kept: Mutex::default() }
     }
 
     /// Each client's users and ratings.
     pub const fn holdings(&self) -> &Holdings {
         &self.holdings
+    }
+
+    fn lend(&self) -> Lent<'_> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Lent { scratch: kept.unwrap_or_default(), kept: &self.kept }
     }
 
     fn network(&self, client: ClientId) -> Network<'_> {
@@ -149,7 +169,7 @@ impl RatingGraph {
         model: &[f32],
         Effort { parallel, halt }: Effort<'_>,
     ) -> Vec<[Errors; PARTS]> {
-        let one = |scratch: &mut Scratch, client: &ClientId| {
+        let one = |Lent { scratch, .. }: &mut Lent<'_>, client: &ClientId| {
             if halt.is_due() {
                 return parts.map(|_| Errors::default());
             }
@@ -162,10 +182,10 @@ impl RatingGraph {
             })
         };
         if parallel {
-            clients.par_iter().map_init(Scratch::default, one).collect()
+            clients.par_iter().map_init(|| self.lend(), one).collect()
         } else {
-            let mut scratch = Scratch::default();
-            clients.iter().map(|client| one(&mut scratch, client)).collect()
+            let mut lent = self.lend();
+            clients.iter().map(|client| one(&mut lent, client)).collect()
         }
     }
 
@@ -304,7 +324,7 @@ impl Losses for RatingGraph {
     }
 
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> Result<f64, Failure> {
-        let losses = self.rating_losses(client, state.model, &mut Scratch::default());
+        let losses = self.rating_losses(client, state.model, &mut self.lend().scratch);
         Ok(losses.iter().sum::<f64>() / losses.len() as f64)
     }
 
