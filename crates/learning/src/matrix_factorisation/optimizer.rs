@@ -201,5 +201,10 @@ impl Kernel for Corrected<'_> {
 
 #[inline(always)]
 fn decayed<const DECAYS: bool>(slope: Lanes, decay: Lanes, row: Lanes) -> Lanes {
-    if DECAYS { slope + decay * row } else { slope }
+    if !DECAYS {
+        return slope;
+    }
+    let decayed = slope + decay * row;
+    keep_vectors_whole();
+    decayed
 }
