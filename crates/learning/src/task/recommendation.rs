@@ -278,6 +278,10 @@ impl Task for Recommendation {
         Ok(())
     }
 
+    fn tells_losses_after_an_epoch(&self) -> bool {
+        true
+    }
+
     fn combination(&self) -> Option<&dyn Combine> {
         self.model.combination(self)
     }
