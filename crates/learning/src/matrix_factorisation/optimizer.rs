@@ -201,10 +201,5 @@ impl Kernel for Corrected<'_> {
 
 #[inline(always)]
 fn decayed<const DECAYS: bool>(slope: Lanes, decay: Lanes, row: Lanes) -> Lanes {
-    if !DECAYS {
-        return slope;
-    }
-    let decayed = slope + decay * row;
-    keep_vectors_whole();
-    decayed
+    if DECAYS { slope + decay * row } else { slope }
 }
