@@ -68,7 +68,7 @@ impl Footprint {
             && matches!((settings.length, job.negatives), (Length::Epochs(_), Negatives::Drawn))
             && job.ends.len() == 1;
         // Who rated everything has no example.
-        follows.then(|| if job.positives.len() == items { 0 } else { job.positives.len() })
+        follows.then_some(if job.positives.len() == items { 0 } else { job.positives.len() })
     }
 
     /// The rows of a job among so many items. Its tables may be empty: they are not read.
