@@ -77,6 +77,12 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         update: &mut Update,
     ) -> Result<(), Failure>;
 
+    /// Whether the first epoch of a job goes the same way however many follow it, and makes all the losses that an
+    /// update tells. Of a job whose losses alone are wanted, only this epoch is then trained.
+    fn tells_losses_after_an_epoch(&self) -> bool {
+        false
+    }
+
     /// Training of many jobs in one call; `None` if jobs are trained one by one, side by side on threads.
     fn together(&self) -> Option<&dyn Together> {
         None

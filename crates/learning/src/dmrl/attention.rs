@@ -52,17 +52,17 @@ pub struct Attend<'a> {
 /// Rows of the second layer, and the numbers its outputs begin with. A channel that is not there has the row of the
 /// user's, and begins with −∞: its `α` is 0.
 #[derive(Clone, Copy)]
-pub struct Head<'a> {
-    rows: [&'a [f32]; CHANNELS],
-    bias: [f32; CHANNELS],
+pub struct Head<'a, const MOST: usize> {
+    rows: [&'a [f32]; MOST],
+    bias: [f32; MOST],
 }
 
-impl<'a> Head<'a> {
-    /// The head of so many channels.
+impl<'a, const MOST: usize> Head<'a, MOST> {
+    /// The head of so many channels, at most `MOST`.
     #[inline(always)]
     pub fn of(channels: usize, weights: &'a [f32], bias: &[f32]) -> Self {
         let breadth = weights.len() / channels;
-        let mut head = Self { rows: [&weights[..breadth]; CHANNELS], bias: [f32::NEG_INFINITY; CHANNELS] };
+        let mut head = Self { rows: [&weights[..breadth]; MOST], bias: [f32::NEG_INFINITY; MOST] };
         for channel in 0..channels {
             head.rows[channel] = &weights[channel * breadth..][..breadth];
             head.bias[channel] = bias[channel];
@@ -72,9 +72,9 @@ impl<'a> Head<'a> {
 
     /// The logits without hidden numbers.
     #[inline(always)]
-    pub fn begin(&self) -> [Lanes; CHANNELS] {
-        let mut logits = [Lanes::ZERO; CHANNELS];
-        for channel in 0..CHANNELS {
+    pub fn begin(&self) -> [Lanes; MOST] {
+        let mut logits = [Lanes::ZERO; MOST];
+        for channel in 0..MOST {
             logits[channel] = Lanes::splat(self.bias[channel]);
         }
         logits
@@ -82,8 +82,8 @@ impl<'a> Head<'a> {
 
     /// Adds a hidden number.
     #[inline(always)]
-    pub fn add(&self, number: usize, t: Lanes, logits: &mut [Lanes; CHANNELS]) {
-        for channel in 0..CHANNELS {
+    pub fn add(&self, number: usize, t: Lanes, logits: &mut [Lanes; MOST]) {
+        for channel in 0..MOST {
             logits[channel] = Lanes::splat(self.rows[channel][number]).mul_add(t, logits[channel]);
         }
     }
@@ -114,7 +114,7 @@ impl Kernel for Attend<'_> {
         let Self { pairs, of_users, hidden, weights, products, scores } = self;
         let Pairs { shape, stride, columns, users, items, weights: second, bias } = pairs;
         let (width, breadth, dim, channels) = (shape.width(), shape.attention, shape.dim, shape.channels());
-        let head = Head::of(channels, second, bias);
+        let head = Head::<CHANNELS>::of(channels, second, bias);
         for column in (0..columns).step_by(LANES) {
             let mut score = Lanes::ZERO;
             for factor in 0..shape.factors {
@@ -178,7 +178,7 @@ impl Kernel for AttendBack<'_> {
         let Self { user_slopes, of_users_slopes, sums, .. } = self;
         let Pairs { shape, stride, columns, users, items, weights: second, bias } = pairs;
         let (width, breadth, dim, channels) = (shape.width(), shape.attention, shape.dim, shape.channels());
-        let head = Head::of(channels, second, bias);
+        let head = Head::<CHANNELS>::of(channels, second, bias);
         let one = Lanes::splat(1.0);
         for column in (0..columns).step_by(LANES) {
             let slope = Lanes::load(&slopes[column..]);

@@ -11,7 +11,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "loops over channels are the same for all their arrays")]
 
-use super::attention::Head;
+use super::attention::{CHANNELS, Head};
 use super::block::{Setting, Users};
 use super::network::{Weights, stride_of};
 use super::products::{Begin, Gather};
@@ -131,12 +131,12 @@ impl ScoreItems for ItemScores<'_> {
             let count = users.len();
             if self.has_powers {
                 run(path, PowersOfUsers { hidden: &mut of_users.hidden });
-                run(path, Scores::<true> { shape, panels, part, users: of_users, stride, count, second, bias, scores });
-            } else {
-                run(
-                    path,
-                    Scores::<false> { shape, panels, part, users: of_users, stride, count, second, bias, scores },
-                );
+            }
+            let inputs = Inputs { shape, panels, part, users: of_users, stride, count, second, bias };
+            match (self.has_powers, shape.channels()) {
+                (true, ..=3) => run(path, Scores::<3, true> { inputs, scores }),
+                (true, _) => run(path, Scores::<CHANNELS, true> { inputs, scores }),
+                (false, _) => run(path, Scores::<CHANNELS, false> { inputs, scores }),
             }
         });
     }
@@ -185,8 +185,8 @@ fn within(number: f32, most: f32) -> f32 {
     select_unpredictable(below < -most, -most, below)
 }
 
-/// Hidden numbers are those of powers (`POWERS`), or the numbers themselves.
-struct Scores<'a, const POWERS: bool> {
+/// Parts of the items and of a block of users, and the second layer of the attention.
+struct Inputs<'a> {
     shape: &'a Shape,
     panels: &'a [Lanes],
     part: usize,
@@ -195,18 +195,23 @@ struct Scores<'a, const POWERS: bool> {
     count: usize,
     second: &'a [f32],
     bias: &'a [f32],
+}
+
+/// Scores with at most `MOST` channels. Hidden numbers are those of powers (`POWERS`), or the numbers themselves.
+struct Scores<'a, const MOST: usize, const POWERS: bool> {
+    inputs: Inputs<'a>,
     scores: &'a mut [f32],
 }
 
-impl<const POWERS: bool> Kernel for Scores<'_, POWERS> {
+impl<const MOST: usize, const POWERS: bool> Kernel for Scores<'_, MOST, POWERS> {
     type Output = ();
     const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        let Self { shape, panels, part, users, stride, count, second, bias, scores } = self;
+        let Self { inputs: Inputs { shape, panels, part, users, stride, count, second, bias }, scores } = self;
         let (width, breadth, items) = (shape.width(), shape.attention, shape.items);
-        let head = Head::of(shape.channels(), second, bias);
+        let head = Head::<MOST>::of(shape.channels(), second, bias);
         let (one, minus_two) = (Lanes::splat(1.0), Lanes::splat(-2.0));
         for (place, panel) in panels.chunks_exact(shape.factors * part).enumerate() {
             let first = place * LANES;
@@ -220,30 +225,35 @@ impl<const POWERS: bool> Kernel for Scores<'_, POWERS> {
                         keep_vectors_whole();
                         let of_user = Lanes::splat(users.hidden[(factor * breadth + number) * stride + user]);
                         let t = if POWERS {
-                            of_user.mul_add(hidden, one).map(reciprocal).mul_add(minus_two, one)
+                            reciprocal(of_user.mul_add(hidden, one)).mul_add(minus_two, one)
                         } else {
                             (hidden + of_user).map(tanh)
                         };
                         head.add(number, t, &mut logits);
                     }
-                    let most = logits[0].max(logits[1]).max(logits[2].max(logits[3]));
+                    let mut most = logits[0];
+                    for channel in 1..MOST {
+                        most = most.max(logits[channel]);
+                    }
                     let mut sum = Lanes::ZERO;
-                    for logit in &mut logits {
+                    for channel in 0..MOST {
                         keep_vectors_whole();
-                        *logit = (*logit - most).map(exp_to_one);
-                        sum = sum + *logit;
+                        logits[channel] = (logits[channel] - most).map(exp_to_one);
+                        sum = sum + logits[channel];
                     }
                     let mut weighted = Lanes::ZERO;
-                    for (channel, values) in values.chunks_exact(width).enumerate() {
+                    // Channels by constants, so that logits stay in registers.
+                    for channel in 1..MOST {
+                        let Some(values) = values.get((channel - 1) * width..channel * width) else { break };
                         let mut product = Lanes::ZERO;
                         for (dimension, &value) in values.iter().enumerate() {
                             keep_vectors_whole();
                             let of_user = users.values[(factor * width + dimension) * stride + user];
                             product = Lanes::splat(of_user).mul_add(value, product);
                         }
-                        weighted = logits[channel + 1].mul_add(product.map(gelu), weighted);
+                        weighted = logits[channel].mul_add(product.map(gelu), weighted);
                     }
-                    score = weighted.mul_add(sum.map(reciprocal), score);
+                    score = weighted.mul_add(reciprocal(sum), score);
                 }
                 let row = &mut scores[user * items + first..];
                 if inside == LANES {

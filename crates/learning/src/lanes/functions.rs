@@ -14,6 +14,7 @@
 //! # Source
 //! Coefficients are minimax ones; `validation/functions/coefficients.py` makes them.
 
+use super::{Lanes, keep_vectors_whole};
 use std::f32::consts::LOG2_E;
 // An `if` may become a branch, which keeps a loop from being vectorised; this never does.
 use std::hint::select_unpredictable as select;
@@ -149,16 +150,18 @@ pub fn exp_to_one(x: f32) -> f32 {
 }
 
 /// `1/x` of numbers from 2^-100 to 2^120, by three steps of Newton's from a guess within an eighth: faster than a
-/// division.
+/// division. Each step is on whole vectors: of a function of single lanes, LLVM shuffles them.
 #[inline(always)]
-pub fn reciprocal(x: f32) -> f32 {
+pub fn reciprocal(x: Lanes) -> Lanes {
     const GUESS: u32 = 0x7ef3_11c7;
-    let mut guess = f32::from_bits(GUESS.wrapping_sub(x.to_bits()));
+    let (one, minus) = (Lanes::splat(1.0), x.map(|x| -x));
+    let mut guess = x.map(|x| f32::from_bits(GUESS.wrapping_sub(x.to_bits())));
     for _ in 0..3 {
-        let error = (-x).mul_add(guess, 1.0);
+        keep_vectors_whole();
+        let error = minus.mul_add(guess, one);
         guess = guess.mul_add(error, guess);
     }
-    unless_nan(x, guess)
+    x.zip(guess, unless_nan)
 }
 
 /// The natural logarithm; −∞ at ±0, NaN below.

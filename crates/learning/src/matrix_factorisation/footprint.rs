@@ -35,7 +35,7 @@ pub struct Extent {
 pub fn first_epoch(job: &Job<'_>, items: usize, triplets: &mut Vec<Triplet>) {
     let mut examples = Examples::default();
     let mut chosen = Vec::new();
-    examples.list(job, items, &mut chosen);
+    examples.list(job, items, (Length::Epochs(1), 1), &mut chosen);
     let (mut order, mut draws) = (job.order.clone(), job.draws.clone());
     order.shuffle(&mut chosen);
     triplets.clear();
@@ -61,12 +61,22 @@ impl Footprint {
         Self { all_positives: true, ..self }
     }
 
+    /// How many rows a job moves, where that follows from its positives: whole epochs meet each of them. `None` where
+    /// it depends on draws.
+    pub fn moved_by_positives(settings: &BprTraining, job: &Job<'_>, items: usize) -> Option<usize> {
+        let follows = settings.moves == Moves::Interacted
+            && matches!((settings.length, job.negatives), (Length::Epochs(_), Negatives::Drawn))
+            && job.ends.len() == 1;
+        // Who rated everything has no example.
+        follows.then_some(if job.positives.len() == items { 0 } else { job.positives.len() })
+    }
+
     /// The rows of a job among so many items. Its tables may be empty: they are not read.
     ///
     /// # Panics
     /// If an item is not there.
     pub fn of(&mut self, settings: &BprTraining, job: &Job<'_>, items: usize) -> Extent {
-        self.examples.list(job, items, &mut self.order);
+        self.examples.list(job, items, (settings.length, settings.batch), &mut self.order);
         for bits in [&mut self.met, &mut self.moved] {
             bits.clear();
             bits.resize(items.div_ceil(64), 0);

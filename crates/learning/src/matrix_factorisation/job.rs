@@ -9,6 +9,7 @@ use crate::lanes::{Path, run};
 use crate::local::{self, Course, Told};
 use crate::ratings::negatives::{negative, unknown};
 use crate::ratings::triplets::Triplet;
+use crate::trainer::Length;
 use crate::trainer::optimizer::Powers;
 use fedgenie_core::halt::Halt;
 use fedgenie_core::rng::StreamRng;
@@ -182,7 +183,7 @@ impl Worker {
             let moved = if is_whole { (0..items as u32).collect() } else { footprint.moved(settings, job, items) };
             rows.correct(&moved, (job.table, table), d);
         }
-        outcome.without_negative = examples.list(job, items, places);
+        outcome.without_negative = examples.list(job, items, (settings.length, settings.batch), places);
         let (path, draws, powers) = (*path, job.draws.clone(), Powers::default());
         let mut steps =
             Steps { path, settings, job, items, draws, powers, triplets: 0, model, rows, examples, batch, losses };
@@ -257,11 +258,18 @@ pub(super) struct Examples {
 }
 
 /// Draws for which it is worth while to write down what a user does not know: one for so many items.
-const ITEMS_PER_DRAW: usize = 16;
+const ITEMS_PER_DRAW: u64 = 16;
 
 impl Examples {
-    /// Numbers the examples that have a negative in `order`; returns how many have none.
-    pub fn list(&mut self, job: &Job<'_>, items: usize, order: &mut Vec<u32>) -> usize {
+    /// Numbers the examples that have a negative in `order`, for training of a length in mini-batches of a size;
+    /// returns how many have none.
+    pub fn list(
+        &mut self,
+        job: &Job<'_>,
+        items: usize,
+        (length, batch): (Length, usize),
+        order: &mut Vec<u32>,
+    ) -> usize {
         order.clear();
         self.user_of.clear();
         self.unknown.clear();
@@ -280,7 +288,9 @@ impl Examples {
             }
             begin = end;
         }
-        if job.ends.len() == 1 && order.len() * ITEMS_PER_DRAW >= items {
+        let (epochs, steps) = length.bounds();
+        let draws = (order.len() as u64).saturating_mul(epochs).min(steps.saturating_mul(batch as u64));
+        if job.ends.len() == 1 && draws > 0 && draws.saturating_mul(ITEMS_PER_DRAW) >= items as u64 {
             unknown(items as u32, job.positives, &mut self.unknown);
         }
         without

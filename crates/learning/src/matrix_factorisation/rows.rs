@@ -82,12 +82,15 @@ impl LocalRows {
 
     fn push(&mut self, row: &[f32]) {
         fill_up(row, &mut self.rows);
-        let length = self.rows.len();
-        if self.keeps_starts {
-            self.starts.extend_from_slice(&self.rows[self.starts.len()..]);
-        }
-        for moments in [&mut self.first, &mut self.second].into_iter().take(self.moments) {
-            moments.resize(length, Lanes::ZERO);
+        // Rows that do not move come last, and have neither.
+        if self.steps.len() < self.fixed as usize {
+            let length = self.rows.len();
+            if self.keeps_starts {
+                self.starts.extend_from_slice(&self.rows[self.starts.len()..]);
+            }
+            for moments in [&mut self.first, &mut self.second].into_iter().take(self.moments) {
+                moments.resize(length, Lanes::ZERO);
+            }
         }
         self.steps.push((0, 0));
     }
@@ -160,7 +163,10 @@ impl LocalRows {
 /// Appends a row, with zeros up to whole vectors.
 fn fill_up(row: &[f32], vectors: &mut Vec<Lanes>) {
     let (whole, rest) = row.as_chunks::<LANES>();
-    vectors.extend(whole.iter().map(|chunk| Lanes(*chunk)));
+    // Not `extend`, which calls a routine to copy a few vectors.
+    for chunk in whole {
+        vectors.push(Lanes(*chunk));
+    }
     if !rest.is_empty() {
         vectors.push(Lanes::load_partial(rest));
     }

@@ -113,55 +113,67 @@ impl Kernel for Scores<'_> {
     const WIDE_PAYS: bool = true;
 
     #[inline(always)]
-    fn run<const WIDE: bool>(self) {
+    fn run<const WIDE: bool>(mut self) {
         let users = self.rows.len() / self.dimensions;
-        for (place, panel) in self.panels.chunks_exact(self.dimensions).enumerate() {
-            let first = place * LANES;
-            let count = LANES.min(self.items - first);
+        let panels = self.panels.len() / self.dimensions;
+        let mut place = 0;
+        while place < panels {
+            let two = WIDE && panels - place >= 2;
             let mut user = 0;
             while user < users {
-                user += match users - user {
-                    8.. if WIDE => tile::<8>(panel, self.rows, user, first, count, self.items, self.scores),
-                    4.. => tile::<4>(panel, self.rows, user, first, count, self.items, self.scores),
-                    _ => tile::<1>(panel, self.rows, user, first, count, self.items, self.scores),
+                user += match (users - user, two) {
+                    (8.., true) => self.tile::<8, 2>(user, place),
+                    (4.., true) => self.tile::<4, 2>(user, place),
+                    (_, true) => self.tile::<1, 2>(user, place),
+                    (8.., false) if WIDE => self.tile::<8, 1>(user, place),
+                    (4.., false) => self.tile::<4, 1>(user, place),
+                    (_, false) => self.tile::<1, 1>(user, place),
                 };
             }
+            place += if two { 2 } else { 1 };
         }
     }
 }
 
-/// Scores of up to 16 items for `USERS` users; returns how many users that are.
-#[inline(always)]
-fn tile<const USERS: usize>(
-    panel: &[Lanes],
-    rows: &[f32],
-    user: usize,
-    first: usize,
-    count: usize,
-    items: usize,
-    scores: &mut [f32],
-) -> usize {
-    let dimensions = panel.len();
-    let mut mine = [&[][..]; USERS];
-    for index in 0..USERS {
-        mine[index] = &rows[(user + index) * dimensions..][..dimensions];
-    }
-    let mut sums = [Lanes::ZERO; USERS];
-    for dimension in 0..dimensions {
+impl Scores<'_> {
+    /// Scores of the items of some panels for `USERS` users; returns how many users that are.
+    #[inline(always)]
+    fn tile<const USERS: usize, const PANELS: usize>(&mut self, user: usize, place: usize) -> usize {
+        let Self { panels, dimensions, items, rows, ref mut scores } = *self;
+        let mut mine = [&[][..]; USERS];
         for index in 0..USERS {
-            sums[index] = Lanes::splat(mine[index][dimension]).mul_add(panel[dimension], sums[index]);
+            mine[index] = &rows[(user + index) * dimensions..][..dimensions];
         }
-    }
-    // One plain store of each sum, so that sums stay in registers until then.
-    if count == LANES {
-        for index in 0..USERS {
-            sums[index].store(&mut scores[(user + index) * items + first..]);
+        let mut theirs = [&[][..]; PANELS];
+        for index in 0..PANELS {
+            theirs[index] = &panels[(place + index) * dimensions..][..dimensions];
         }
-    } else {
-        let finished = sums;
-        store_some(&finished, user * items + first, count, items, scores);
+        let mut sums = [[Lanes::ZERO; USERS]; PANELS];
+        for dimension in 0..dimensions {
+            for index in 0..USERS {
+                let number = Lanes::splat(mine[index][dimension]);
+                for panel in 0..PANELS {
+                    sums[panel][index] = number.mul_add(theirs[panel][dimension], sums[panel][index]);
+                }
+            }
+        }
+        let first = place * LANES;
+        // One plain store of each sum, so that sums stay in registers until then.
+        if first + PANELS * LANES <= items {
+            for index in 0..USERS {
+                for panel in 0..PANELS {
+                    sums[panel][index].store(&mut scores[(user + index) * items + first + panel * LANES..]);
+                }
+            }
+        } else {
+            let finished = sums;
+            for panel in 0..PANELS {
+                let first = first + panel * LANES;
+                store_some(&finished[panel], user * items + first, LANES.min(items - first), items, scores);
+            }
+        }
+        USERS
     }
-    USERS
 }
 
 /// Stores the first lanes of each vector, the vectors being `items` numbers apart.

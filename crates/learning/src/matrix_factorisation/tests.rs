@@ -355,6 +355,27 @@ fn a_job_stops_after_so_many_steps() {
 }
 
 #[test]
+fn whole_epochs_move_the_rows_of_all_positives() {
+    const ITEMS: usize = 6;
+    let all: Vec<u32> = (0..ITEMS as u32).collect();
+    let interacted = BprTraining { moves: Moves::Interacted, ..training(2, 2, 2, &sgd(0.1)) };
+    for positives in [&all[1..4], &all] {
+        let ends = [positives.len() as u32];
+        let job = job(&[0.0; 2 * ITEMS], &[0.0; 2], positives, &ends, 1);
+        let moved = Footprint::default().of(&interacted, &job, ITEMS).moved;
+        assert_eq!(Footprint::moved_by_positives(&interacted, &job, ITEMS), Some(moved));
+        assert_eq!(moved, trained(&interacted, job.clone()).items.len());
+        // Elsewhere it depends on draws.
+        let two = Job { ends: &[1, ends[0]], users: &[0.0; 4], ..job.clone() };
+        let in_steps = BprTraining { length: Length::Steps(1), ..interacted.clone() };
+        let touched = BprTraining { moves: Moves::Touched, ..interacted.clone() };
+        for (settings, job) in [(&interacted, &two), (&in_steps, &job), (&touched, &job)] {
+            assert_eq!(Footprint::moved_by_positives(settings, job, ITEMS), None);
+        }
+    }
+}
+
+#[test]
 fn what_is_not_finite_is_noticed_and_its_nans_are_one() {
     let table = numbers(80, 1);
     let found = trained(&training(8, 2, 3, &sgd(0.1)), job(&table, &[f32::INFINITY; 8], &[1, 2], &[2], 1));

@@ -1,9 +1,8 @@
 //! How many scores are greater than, and how many equal to, each of a few levels: compared 16 at a time.
 
-use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run};
+#![allow(clippy::needless_range_loop, reason = "loops over levels are the same for all their arrays")]
 
-/// Vectors that are counted in `f32`, each lane of which then holds a whole number up to this.
-const VECTORS: usize = 1 << 20;
+use crate::lanes::{Kernel, LANES, Path, keep_vectors_whole, run};
 
 /// The counts, one for each level.
 #[derive(Clone, Debug, Default)]
@@ -41,43 +40,69 @@ struct Pass<'a> {
 
 impl Kernel for Pass<'_> {
     type Output = ();
-    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
         let Self { scores, levels, greater, equal } = self;
         let (vectors, rest) = scores.as_chunks::<LANES>();
-        for (&level, (greater, equal)) in levels.iter().zip(greater.iter_mut().zip(equal.iter_mut())) {
-            for vectors in vectors.chunks(VECTORS) {
-                let (above, at) = compare(vectors, Lanes::splat(level));
-                *greater += total(&above);
-                *equal += total(&at);
-            }
-            for &score in rest {
-                *greater += u32::from(score > level);
-                *equal += u32::from(score == level);
-            }
+        // A NaN is neither above a level nor equal to it.
+        let mut last = [f32::NAN; LANES];
+        last[..rest.len()].copy_from_slice(rest);
+        let vectors = [vectors, if rest.is_empty() { &[] } else { std::slice::from_ref(&last) }];
+        let mut first = 0;
+        while first < levels.len() {
+            let (levels, counts) = (&levels[first..], [&mut greater[first..], &mut equal[first..]]);
+            first += match levels.len() {
+                3.. => compare::<3>(vectors, levels, counts),
+                2 => compare::<2>(vectors, levels, counts),
+                _ => compare::<1>(vectors, levels, counts),
+            };
         }
     }
 }
 
-/// How often each lane is above a level, and how often equal to it.
+/// Counts for the first `LEVELS` levels in one pass, whose additions do not wait for each other; returns how many that
+/// are.
 #[inline(always)]
-fn compare(vectors: &[[f32; LANES]], level: Lanes) -> (Lanes, Lanes) {
-    let (mut above, mut at) = (Lanes::ZERO, Lanes::ZERO);
-    for vector in vectors {
-        keep_vectors_whole();
-        let vector = Lanes(*vector);
-        above = above + vector.zip(level, |score, level| if score > level { 1.0 } else { 0.0 });
-        at = at + vector.zip(level, |score, level| if score == level { 1.0 } else { 0.0 });
+fn compare<const LEVELS: usize>(
+    scores: [&[[f32; LANES]]; 2],
+    levels: &[f32],
+    [greater, equal]: [&mut [u32]; 2],
+) -> usize {
+    let levels: &[f32; LEVELS] = levels.first_chunk().expect("the levels are there");
+    let (mut above, mut at) = ([[0; LANES]; LEVELS], [[0; LANES]; LEVELS]);
+    for vectors in scores {
+        for vector in vectors {
+            for index in 0..LEVELS {
+                above[index] = add(above[index], vector, levels[index], |score, level| score > level);
+                at[index] = add(at[index], vector, levels[index], |score, level| score == level);
+            }
+        }
     }
-    (above, at)
+    // Copies, so that the sums themselves need not be in memory.
+    let (above, at) = (above, at);
+    for index in 0..LEVELS {
+        greater[index] = total(&above[index]);
+        equal[index] = total(&at[index]);
+    }
+    LEVELS
 }
 
-/// The sum of whole numbers, which is exact.
+/// The counts of lanes with one more where a score is meant.
+#[inline(always)]
+fn add(counts: [u32; LANES], scores: &[f32; LANES], level: f32, is_meant: impl Fn(f32, f32) -> bool) -> [u32; LANES] {
+    keep_vectors_whole();
+    let mut sums = counts;
+    for lane in 0..LANES {
+        sums[lane] = sums[lane].wrapping_add(u32::from(is_meant(scores[lane], level)));
+    }
+    sums
+}
+
+/// The sum of the counts of lanes.
 ///
 /// Never inlined: seeing this, LLVM would shuffle lanes in the loop before it.
 #[inline(never)]
-fn total(counts: &Lanes) -> u32 {
-    counts.0.iter().map(|&count| count as u32).sum()
+fn total(counts: &[u32; LANES]) -> u32 {
+    counts.iter().sum()
 }

@@ -96,6 +96,10 @@ pub(super) fn check(task: &dyn Task, client: ClientId, is_additive: bool, is_one
     let own = case.train(&sgd(Length::Epochs(1), 3, 0.01), &case.job(Some(3), None)).0;
     assert_eq!(own, alone);
     assert_eq!(own.steps, 3 * task.examples(client).div_ceil(3) as u64);
+    // Its losses are those of the first.
+    let first = case.train(&many, &case.job(Some(1), None)).0;
+    assert!(task.tells_losses_after_an_epoch() && first.steps < own.steps);
+    assert_eq!((first.first_loss.to_bits(), first.loss_rms), (own.first_loss.to_bits(), own.loss_rms));
 }
 
 /// A client that has no examples has no gradient.

@@ -194,6 +194,10 @@ impl Task for Labelled {
         Ok(())
     }
 
+    fn tells_losses_after_an_epoch(&self) -> bool {
+        true
+    }
+
     fn evaluate(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) -> Result<(), Failure> {
         // One pass over the examples for neighbours under several models.
         for asks in asks.chunk_by_mut(|one, next| one.on == next.on) {

@@ -279,6 +279,10 @@ impl Task for RatingGraph {
         Ok(())
     }
 
+    fn tells_losses_after_an_epoch(&self) -> bool {
+        true
+    }
+
     fn evaluate(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) -> Result<(), Failure> {
         for asks in asks.chunk_by_mut(|test, valid| test.goes_with(valid)) {
             match asks {

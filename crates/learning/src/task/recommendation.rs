@@ -278,6 +278,10 @@ impl Task for Recommendation {
         Ok(())
     }
 
+    fn tells_losses_after_an_epoch(&self) -> bool {
+        true
+    }
+
     fn combination(&self) -> Option<&dyn Combine> {
         self.model.combination(self)
     }
@@ -313,11 +317,17 @@ impl Task for Recommendation {
 
 impl PartialTransfer for Recommendation {
     fn transfer(&self, job: JobKey, context: &Context<'_>) -> [Parcel; 2] {
+        let [down, up] = self.settings.transfer;
         let extent = match self.description.examples_of(job.client) {
             0 => mf::Extent { met: 0, moved: 0 },
             _ => {
+                let (training, items) = (self.training(context.settings, None), self.source.items());
                 let bare = self.job(job, context.streams, &[], &[]);
-                self.model.footprint().of(&self.training(context.settings, None), &bare, self.source.items())
+                match mf::Footprint::moved_by_positives(&training, &bare, items) {
+                    // Nobody asks for the rows that are met.
+                    Some(moved) if down == Sent::Table => mf::Extent { met: 0, moved },
+                    _ => self.model.footprint().of(&training, &bare, items),
+                }
             }
         };
         let parcel = |sent, rows: usize| match sent {
@@ -327,7 +337,6 @@ impl PartialTransfer for Recommendation {
                 Parcel::plain(numbers, rows as u64)
             }
         };
-        let [down, up] = self.settings.transfer;
         let up = if training::sends_table(context.settings) { Sent::Table } else { up };
         [parcel(down, extent.met), parcel(up, extent.moved)]
     }

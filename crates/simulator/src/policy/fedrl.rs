@@ -35,8 +35,8 @@
 //! - The source also makes clients' models by a hypernetwork; here only clients are selected.
 //! - The model before the first round is not measured, so that round 1 has no reward. A round without a finite reward
 //!   teaches nothing; nor does the last round.
-//! - A loss that is not finite, that of a job that diverged, and that of a client that came while others trained, count
-//!   as the mean of the others. Such a client may be drawn.
+//! - A loss that is not finite, that of a job that diverged in its first epoch, and that of a client that came while
+//!   others trained, count as the mean of the others. Such a client may be drawn.
 //!
 //! # Cost
 //! A job per candidate in every round.

@@ -119,6 +119,13 @@ pub struct Wants {
     pub edge_accuracy: Option<AccuracyOn>,
 }
 
+impl Wants {
+    /// Whether anything of an update beside its losses is wanted.
+    pub(crate) const fn looks_at_updates(&self) -> bool {
+        self.quality || self.deviation.is_some() || self.update || self.change
+    }
+}
+
 /// The data on which a server's model is evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -24,6 +24,8 @@ pub enum Probe {
     },
     /// Each of these clients does a whole job, whose result is discarded:
     /// [`ServerView::trained`](super::ServerView::trained). A selected one then trains once more, to the same update.
+    /// Time and traffic are those of a whole job. Where the policy looks at losses alone, training ends after the first
+    /// epoch, which tells them all, if the task says so; whether a job diverges later is then not known.
     Training {
         /// The clients that train.
         clients: Vec<ClientId>,

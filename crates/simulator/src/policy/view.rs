@@ -50,7 +50,7 @@ pub struct ServerView<'a> {
     pub probed: &'a [(ClientId, f64)],
     /// Answers to [`Probe::Answers`], in the order of the clients asked: as many numbers each as the kind has.
     pub answers: &'a [f64],
-    /// Answers to [`Probe::Training`], ascending by client; without jobs whose training diverged.
+    /// Answers to [`Probe::Training`], ascending by client; without jobs whose training diverged as far as it went.
     pub trained: &'a [TrainingReport<'a>],
     /// The scenario's reward and `(α/m)·g_k` of the available clients, where the round works them out anyway. A policy
     /// could compute them from the history; this saves the second computation.

@@ -10,14 +10,14 @@ struct Map<'a, F> {
     function: F,
 }
 
-impl<F: Fn(f32) -> f32> Kernel for Map<'_, F> {
+impl<F: Fn(Lanes) -> Lanes> Kernel for Map<'_, F> {
     type Output = ();
     const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
         for lanes in self.numbers.as_chunks_mut::<LANES>().0 {
-            *lanes = Lanes(*lanes).map(&self.function).0;
+            *lanes = (self.function)(Lanes(*lanes)).0;
         }
     }
 }
@@ -34,7 +34,7 @@ macro_rules! case {
         Case {
             name: stringify!($function),
             alone: $function,
-            on_lanes: |path, numbers| run(path, Map { numbers, function: |x: f32| $function(x) }),
+            on_lanes: |path, numbers| run(path, Map { numbers, function: |x: Lanes| x.map($function) }),
             exact: $exact,
         }
     };
@@ -57,8 +57,15 @@ const CASES: [Case; 6] = [
 ];
 
 /// Functions of a part of the numbers, from and to.
-const WITHIN: [(Case, [f32; 2]); 2] =
-    [(case!(exp_to_one, libm::exp), [-87.0, 0.0]), (case!(reciprocal, |x| 1.0 / x), [7.9e-31, 1.3e36])];
+const WITHIN: [(Case, [f32; 2]); 2] = [(case!(exp_to_one, libm::exp), [-87.0, 0.0]), (RECIPROCAL, [7.9e-31, 1.3e36])];
+
+/// Of whole vectors.
+const RECIPROCAL: Case = Case {
+    name: "reciprocal",
+    alone: |x| reciprocal(Lanes::splat(x)).0[0],
+    on_lanes: |path, numbers| run(path, Map { numbers, function: reciprocal }),
+    exact: |x| 1.0 / x,
+};
 
 /// The distance from the exact value in units of its last place; infinite where one is finite or a number and the other
 /// is not.

@@ -325,6 +325,10 @@ impl Task for RatingFactors {
         Ok(())
     }
 
+    fn tells_losses_after_an_epoch(&self) -> bool {
+        true
+    }
+
     fn evaluate(&self, asks: &mut [Ask<'_>], _effort: Effort<'_>) -> Result<(), Failure> {
         for ask in asks {
             let part = match ask.on {

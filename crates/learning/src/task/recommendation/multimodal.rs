@@ -362,6 +362,10 @@ impl Task for Multimodal {
         Ok(())
     }
 
+    fn tells_losses_after_an_epoch(&self) -> bool {
+        true
+    }
+
     fn evaluate(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) -> Result<(), Failure> {
         for asks in asks.chunk_by_mut(|test, valid| self.source.valid.is_some() && test.goes_with(valid)) {
             match (asks, &self.source.valid) {

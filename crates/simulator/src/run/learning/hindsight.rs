@@ -158,7 +158,8 @@ impl Learning<'_> {
         (!update.diverged && sum.is_finite()).then_some(sum)
     }
 
-    /// Whole jobs of clients whose updates are only looked at, ascending by client, without those that diverged.
+    /// Whole jobs of clients whose updates are only looked at, ascending by client, without those that diverged; an
+    /// update is there if it is wanted. Where only losses are, a job ends here with the epoch that tells them.
     ///
     /// # Errors
     /// If the task fails, or the run is stopped.
@@ -173,15 +174,20 @@ impl Learning<'_> {
         let mut clients: Vec<ClientId> = clients.iter().copied().filter(|&client| self.has_data(client)).collect();
         clients.sort_unstable();
         let number = JobNumber::from(turn);
-        let jobs: Vec<Assignment<'_>> =
-            clients.iter().map(|&client| self.imagined(start, round, JobKey { client, number })).collect();
+        let looks = wants.looks_at_updates();
+        let epochs = if looks { None } else { self.losses_after() };
+        let job = |&client: &ClientId| {
+            let Assignment { job, memory } = self.imagined(start, round, JobKey { client, number });
+            Assignment { job: Job { epochs, ..job }, memory }
+        };
+        let jobs: Vec<Assignment<'_>> = clients.iter().map(job).collect();
         let mut updates = vec![Update::default(); jobs.len()];
         self.train_jobs(&self.context(wants), &jobs, parallel, &mut updates);
         self.check_work(round)?;
         let found = clients.into_iter().zip(updates).filter(|(_, update)| !update.diverged);
         let one = |(client, update): (ClientId, Update)| {
             let mut buffer = Vec::new();
-            let model = update.model(self.layout, start, &mut buffer);
+            let model = if looks { update.model(self.layout, start, &mut buffer) } else { &[] };
             let trained = self.layout.trained();
             let report = Trained {
                 client,
@@ -197,11 +203,17 @@ impl Learning<'_> {
                 answer: Vec::new(),
                 latency: Span::ZERO,
             };
-            (report, update)
+            (report, if wants.update { update } else { Update::default() })
         };
         let found = found.map(one).collect();
         self.check_work(round)?;
         Ok(found)
+    }
+
+    /// The epochs after which a job tells its losses; `None` if those are all that it has.
+    fn losses_after(&self) -> Option<u32> {
+        let epochs = self.world.training.local.epochs();
+        (self.task.tells_losses_after_an_epoch() && epochs.is_some_and(|epochs| epochs > 1)).then_some(1)
     }
 
     /// The score of the model that a round sent.

@@ -160,9 +160,6 @@ pub(in crate::run) fn carry_out(
                 Answers::Update => server.settings.wants(asking.policy),
             };
             answered.trained = learning.rehearse(model, (asking.round, asking.turn), &clients, wants, parallel)?;
-            if answers == Answers::Loss {
-                answered.trained.iter_mut().for_each(|(_, update)| *update = Update::default());
-            }
             charge_training(engine, asking.turn, &clients, answers)?
         }
     };
