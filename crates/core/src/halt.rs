@@ -43,11 +43,13 @@ impl Halt {
     }
 
     /// Whether work is to stop, now or soon.
+    #[inline]
     pub fn is_asked(&self) -> bool {
         self.0.as_ref().is_some_and(|flag| flag.is_asked.load(Ordering::Acquire))
     }
 
     /// Whether work is to stop now.
+    #[inline]
     pub fn is_due(&self) -> bool {
         let is_over = |flag: &Flag| flag.at.get().is_some_and(|&at| now() >= at);
         self.0.as_deref().is_some_and(|flag| flag.is_asked.load(Ordering::Acquire) && is_over(flag))

@@ -151,6 +151,7 @@ impl Streams {
     }
 
     /// The first numbers of [`Streams::stream`], for an entity that draws a few of them.
+    #[inline]
     pub fn draw(&self, purpose: Purpose, entity: u32, index: u32) -> KeyedDraw {
         KeyedDraw::new(self.key(purpose), id(entity, index))
     }
@@ -166,6 +167,7 @@ const fn id(entity: u32, index: u32) -> u64 {
 }
 
 /// The uniform variate of 64 random bits.
+#[inline]
 fn uniform_from(bits: u64) -> f64 {
     const STEP: f64 = 1.0 / (1u64 << 53) as f64;
     // Above 1/2 the half step is rounded away; at the very top that would give 1.

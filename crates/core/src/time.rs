@@ -36,6 +36,7 @@ impl Span {
     ///
     /// # Errors
     /// NaN, negative, infinite and overlong durations are refused; nothing is clamped.
+    #[inline]
     pub fn from_seconds(seconds: f64) -> Result<Self, SpanError> {
         if seconds.is_nan() {
             return Err(SpanError::NotANumber);
@@ -43,11 +44,13 @@ impl Span {
         if seconds < 0.0 {
             return Err(SpanError::Negative);
         }
-        let nanoseconds = libm::round(seconds * NANOSECONDS_PER_SECOND);
+        let nanoseconds = seconds * NANOSECONDS_PER_SECOND;
         if nanoseconds > DURATION_SECONDS as f64 * NANOSECONDS_PER_SECOND {
             return Err(SpanError::TooLong);
         }
-        Ok(Self(nanoseconds as u64))
+        // Both differences are exact, so that this is `round` without the call.
+        let whole = nanoseconds as i64;
+        Ok(Self(whole as u64 + u64::from(nanoseconds - whole as f64 >= 0.5)))
     }
 
     /// The span in seconds.
@@ -64,18 +67,21 @@ impl Span {
 
 impl Add for Span {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.checked_add(other.0).expect("a span of virtual time exceeds 584 years"))
     }
 }
 
 impl AddAssign for Span {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
 impl std::iter::Sum for Span {
+    #[inline]
     fn sum<I: Iterator<Item = Self>>(spans: I) -> Self {
         spans.fold(Self::ZERO, Add::add)
     }
@@ -97,18 +103,21 @@ impl TotalTime {
 }
 
 impl From<Span> for TotalTime {
+    #[inline]
     fn from(span: Span) -> Self {
         Self(span.0.into())
     }
 }
 
 impl AddAssign<Span> for TotalTime {
+    #[inline]
     fn add_assign(&mut self, span: Span) {
         *self += Self::from(span);
     }
 }
 
 impl AddAssign for TotalTime {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         self.0 = self.0.checked_add(other.0).expect("2^64 spans of time fit into 128 bits");
     }
@@ -134,6 +143,7 @@ impl VirtualTime {
 
 impl Add<Span> for VirtualTime {
     type Output = Self;
+    #[inline]
     fn add(self, span: Span) -> Self {
         Self(self.0.checked_add(span.0).expect("virtual time exceeds 584 years"))
     }
@@ -142,6 +152,7 @@ impl Add<Span> for VirtualTime {
 impl Sub for VirtualTime {
     type Output = Span;
     /// The span from `earlier` to `self`; asserts that it is not negative.
+    #[inline]
     fn sub(self, earlier: Self) -> Span {
         Span(self.0.checked_sub(earlier.0).expect("virtual time never goes back"))
     }
@@ -156,6 +167,7 @@ impl fmt::Display for VirtualTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::{Purpose, Streams};
 
     #[test]
     fn seconds_round_to_the_nearest_nanosecond() {
@@ -163,6 +175,16 @@ mod tests {
         assert_eq!(Span::from_seconds(1.4e-9), Ok(Span(1)));
         assert_eq!(Span::from_seconds(0.025), Ok(Span(25_000_000)));
         assert_eq!(Span::from_seconds(0.0), Ok(Span::ZERO));
+        let mut rng = Streams::new(1).stream(Purpose::Policy, 0, 0);
+        for case in 0..100_000 {
+            // Also halves, the numbers beside them, and numbers without a fraction.
+            let nanoseconds = [rng.uniform() * 4.0, rng.below(9) as f64 + 0.5, rng.uniform() * 1e18][case % 3];
+            for nanoseconds in [nanoseconds.next_down(), nanoseconds, nanoseconds.next_up()] {
+                let seconds = nanoseconds / NANOSECONDS_PER_SECOND;
+                let rounded = libm::round(seconds * NANOSECONDS_PER_SECOND) as u64;
+                assert_eq!(Span::from_seconds(seconds), Ok(Span(rounded)), "{seconds} s");
+            }
+        }
     }
 
     #[test]

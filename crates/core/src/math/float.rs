@@ -21,13 +21,35 @@ pub fn sqrt_f32(x: f32) -> f32 {
 
 /// Rounds to a multiple of `quantum`, halves away from zero. What lies within 1e-9 steps of a half counts as one, so
 /// that the rounding errors of `x` do not decide.
+#[inline]
 pub fn quantise(x: f64, quantum: f64) -> f64 {
-    (quantum * floor((x / quantum).abs() + (0.5 + 1e-9))).copysign(x)
+    (quantum * floor_of_positive((x / quantum).abs() + (0.5 + 1e-9))).copysign(x)
+}
+
+/// [`floor`] of `x ≥ 0`, for vector instructions.
+#[inline]
+fn floor_of_positive(x: f64) -> f64 {
+    /// 2^52, from which on all numbers are integers.
+    const INTEGERS: f64 = 4_503_599_627_370_496.0;
+    let nearest = (x + INTEGERS) - INTEGERS;
+    let below = nearest - if nearest > x { 1.0 } else { 0.0 };
+    if x < INTEGERS { below } else { x }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn floors_of_positive_numbers() {
+        let integers: [f64; 8] = [0.0, 1.0, 2.0, 3.0, 1e9, 4_503_599_627_370_495.0, 4_503_599_627_370_496.0, 1e300];
+        for integer in integers {
+            for x in [integer.next_down().abs(), integer, integer.next_up(), integer + 0.25, integer + 0.5] {
+                assert_eq!(floor_of_positive(x), floor(x), "{x}");
+            }
+        }
+        assert!(floor_of_positive(f64::NAN).is_nan() && floor_of_positive(f64::INFINITY) == f64::INFINITY);
+    }
 
     #[test]
     fn halves_are_quantised_away_from_zero() {

@@ -14,14 +14,18 @@ pub struct CompensatedSum {
 
 impl CompensatedSum {
     /// Adds one finite term; subtract by adding the negated term.
+    #[inline]
     pub fn add(&mut self, term: f64) {
         let total = self.sum + term;
-        let lost = if self.sum.abs() >= term.abs() { (self.sum - total) + term } else { (term - total) + self.sum };
+        // What rounding lost, exactly, whichever of the two is larger (Knuth's two-sum).
+        let added = total - self.sum;
+        let lost = (self.sum - (total - added)) + (term - added);
         self.compensation += lost;
         self.sum = total;
     }
 
     /// The sum so far.
+    #[inline]
     pub fn value(&self) -> f64 {
         self.sum + self.compensation
     }
@@ -40,11 +44,27 @@ impl FromIterator<f64> for CompensatedSum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::{Purpose, Streams};
 
     #[test]
     fn a_term_lost_by_plain_addition_is_kept() {
         assert_eq!([1e100, 1.0, -1e100].into_iter().collect::<CompensatedSum>().value(), 1.0);
         assert_eq!([1e100, 1.0, -1e100].into_iter().sum::<f64>(), 0.0);
+    }
+
+    #[test]
+    fn the_loss_is_that_of_the_comparison_by_size() {
+        let mut rng = Streams::new(1).stream(Purpose::Policy, 0, 0);
+        let (mut sum, mut expected) = (CompensatedSum::default(), (0.0_f64, 0.0_f64));
+        for _ in 0..100_000 {
+            let term = (rng.uniform() - 0.5) * f64::from(1 << rng.below(30) as u32);
+            sum.add(term);
+            let total = expected.0 + term;
+            let large_first = expected.0.abs() >= term.abs();
+            expected.1 += if large_first { (expected.0 - total) + term } else { (term - total) + expected.0 };
+            expected.0 = total;
+            assert_eq!((sum.sum, sum.compensation), expected);
+        }
     }
 
     #[test]

@@ -23,7 +23,8 @@
 //!
 //! # Cost
 //! `O(K log K)` time at worst and `O(K)` memory. Above a few dozen candidates two filters (`filter.rs`) drop almost all
-//! of them before the sort, and the rest of the work is a few passes over the arrays. With `take < cohort`, always
+//! of them before the sort, and the rest of the work is a few passes over the arrays. Up to ten thousand candidates
+//! whose order is nearly that of the call before are not sorted at all (`recent.rs`). With `take < cohort`, always
 //! `O(K log K)`. Buffers are reused: after the first calls nothing of size `K` is allocated.
 //!
 //! # Determinism
@@ -47,6 +48,7 @@
 mod filter;
 mod order;
 mod overselect;
+mod recent;
 #[cfg(test)]
 mod tests;
 mod ties;
@@ -58,6 +60,7 @@ use crate::rng::StreamRng;
 use filter::Filter;
 use order::{COUNT_UP_TO, Order, place_by_counting};
 use overselect::OverSelection;
+use recent::Recent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub(super) use ties::{Exchange, Item};
@@ -67,6 +70,8 @@ use walk::{Entry, Threshold, Walk};
 const FILTER_FROM: usize = 100;
 /// From this many survivors on, the second filter pays for itself.
 const REFINE_FROM: usize = 2_000;
+/// Up to this many candidates, the order of the call before is worth its memory.
+const RECENT_UP_TO: usize = 10_000;
 
 /// A stretch of entries that are all faster than those of the next; only live ones may hold a best threshold.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +99,7 @@ pub struct Exact {
     refine_from: usize,
     entries: Vec<Entry>,
     segments: Vec<Segment>,
+    recent: Recent,
     filter: Filter,
     order: Order,
     walk: Walk,
@@ -112,16 +118,17 @@ impl Default for Exact {
 impl Exact {
     /// A solver without any state yet.
     pub fn new() -> Self {
-        Self::with_filters(FILTER_FROM, REFINE_FROM)
+        Self { recent: Recent::up_to(RECENT_UP_TO), ..Self::with_filters(FILTER_FROM, REFINE_FROM) }
     }
 
-    /// A solver that filters from other sizes on; the answer is the same.
+    /// A solver that filters from other sizes on, and guesses nothing; the answer is the same.
     fn with_filters(filter_from: usize, refine_from: usize) -> Self {
         Self {
             filter_from,
             refine_from,
             entries: Vec::new(),
             segments: Vec::new(),
+            recent: Recent::up_to(0),
             filter: Filter::default(),
             order: Order::default(),
             walk: Walk::default(),
@@ -165,6 +172,9 @@ impl Exact {
     fn prepare(&mut self, instance: &Instance<'_>) {
         let candidates = instance.speed.len();
         self.segments.clear();
+        if self.recent.sort(instance, &mut self.entries) {
+            return self.segments.push(Segment { end: candidates, live: true });
+        }
         if candidates < self.filter_from {
             if candidates <= COUNT_UP_TO {
                 self.segments.push(Segment { end: candidates, live: true });

@@ -33,7 +33,7 @@
 //! ```
 
 use super::genie::{Genie, GenieSolver};
-use super::reward::{History, bottleneck};
+use super::reward::bottleneck;
 use crate::catalogue::{Catalogue, Entry};
 use crate::id::ClientId;
 use crate::law::ExpectedMinimum;
@@ -169,8 +169,6 @@ pub struct Meters {
     speeds: Vec<f64>,
     #[state(skip = "a buffer of one round")]
     indices: Vec<usize>,
-    #[state(skip = "a buffer of one round")]
-    gains: Vec<f64>,
 }
 
 /// One round, as the meters see it.
@@ -178,18 +176,35 @@ pub struct Meters {
 pub struct MeteredRound<'a> {
     /// The truth.
     pub genie: &'a Genie,
-    /// The policy's history before the round.
-    pub history: History<'a>,
+    /// Clients asked per round, `m`.
+    pub cohort: usize,
     /// `(α/m)·g_k` of the candidates.
     pub gains: &'a [f64],
     /// The most clients that the round pays for, at most the cohort; fewer may be available.
     pub payable: usize,
     /// Updates that the round waits for.
     pub take: usize,
-    /// The candidates.
+    /// The candidates, ascending.
     pub available: &'a [ClientId],
     /// The selected clients.
     pub selected: &'a [ClientId],
+}
+
+impl MeteredRound<'_> {
+    /// `(α/m)·g_k` of each client of a set of candidates.
+    ///
+    /// # Panics
+    /// If one of them is no candidate.
+    pub fn gains_of(&self, set: &[ClientId]) -> impl Iterator<Item = f64> {
+        set.iter().map(|client| {
+            // Its own number is its place where everyone is available.
+            let place = match self.available.get(client.index()) {
+                Some(there) if there == client => client.index(),
+                _ => self.available.binary_search(client).expect("a set of candidates"),
+            };
+            self.gains[place]
+        })
+    }
 }
 
 impl Meters {
@@ -204,7 +219,6 @@ impl Meters {
             sums: Default::default(),
             speeds: Vec::new(),
             indices: Vec::new(),
-            gains: Vec::new(),
         }
     }
 
@@ -224,14 +238,10 @@ impl Meters {
         if self.meters.is_empty() {
             return Ok(Regret::default());
         }
-        let MeteredRound { genie, history, gains, payable, take, available, selected } = round;
-        let cohort = history.cohort.min(*payable).min(available.len());
+        let MeteredRound { genie, cohort, gains, payable, take, available, selected } = round;
+        let cohort = (*cohort).min(*payable).min(available.len());
         let best = self.solver.best(genie, gains, cohort, (*take).min(cohort), available);
-        let mut buffer = std::mem::take(&mut self.gains);
-        let mut gain = |set: &[ClientId]| {
-            genie.reward.gains(history, set, &mut buffer);
-            buffer.iter().copied().collect::<CompensatedSum>().value()
-        };
+        let gain = |set: &[ClientId]| round.gains_of(set).collect::<CompensatedSum>().value();
         let same = best.len() == selected.len() && selected.iter().all(|client| best.binary_search(client).is_ok());
         let gains_of = if same { [0.0; 2] } else { [gain(best), gain(selected)] };
         let gain_lost = gains_of[0] - gains_of[1];
@@ -289,7 +299,6 @@ impl Meters {
             };
             self.sums[*meter as usize].add(lost);
         }
-        self.gains = buffer;
         Ok(self.cumulative())
     }
 
@@ -310,7 +319,7 @@ impl Meters {
 #[cfg(test)]
 mod tests {
     use super::super::brute;
-    use super::super::reward::Reward;
+    use super::super::reward::{History, Reward};
     use super::*;
     use crate::id::Turn;
     use crate::law::{AnyLaw, Constant, Exponential, JobLatency};
@@ -364,7 +373,7 @@ mod tests {
                     let selected: Vec<ClientId> = set.iter().map(|&place| available[place as usize]).collect();
                     let metered = MeteredRound {
                         genie: &genie,
-                        history,
+                        cohort: 3,
                         gains: &gains,
                         payable,
                         take: 3,
@@ -387,7 +396,7 @@ mod tests {
             let two = &available[..2];
             let metered = MeteredRound {
                 genie: &genie,
-                history,
+                cohort: 3,
                 gains: &gains[..2],
                 payable: 3,
                 take: 3,

@@ -82,12 +82,14 @@ pub struct KeyedDraw {
 }
 
 impl KeyedDraw {
+    #[inline]
     pub(super) fn new(key: &Key, stream: u64) -> Self {
         let key = std::array::from_fn(|word| u32::from_le_bytes(std::array::from_fn(|byte| key[4 * word + byte])));
         Self { key, stream, next: 0, words: [0; WORDS] }
     }
 
     /// The next 64 random bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         if self.next.is_multiple_of(NUMBERS) {
             self.words = block(&self.key, self.stream, self.next / NUMBERS);
@@ -108,6 +110,7 @@ impl KeyedDraw {
     }
 
     /// A uniform variate in the open interval (0, 1), on a grid of 2^-53 shifted by half a step.
+    #[inline]
     pub fn uniform(&mut self) -> f64 {
         uniform_from(self.bits())
     }

@@ -173,12 +173,14 @@ impl Checkpoints {
 
     /// Whether the run is to be saved after this round, which ends now.
     pub fn are_due(&mut self, round: Round, is_cancelled: bool) -> bool {
-        let took = std::mem::replace(&mut self.began, now()).elapsed();
+        // One look at the clock: the shortest rounds take microseconds.
+        let ended = now();
+        let took = ended - std::mem::replace(&mut self.began, ended);
         match self.interval {
             Interval::Off => false,
             _ if is_cancelled => true,
             Interval::Rounds(rounds) => round.0.is_multiple_of(rounds),
-            Interval::WallTime(time) => self.last.elapsed() >= time || self.is_long(took),
+            Interval::WallTime(time) => ended - self.last >= time || self.is_long(took),
         }
     }
 

@@ -51,6 +51,27 @@ fn agrees_with_enumeration_on_every_cohort_and_take() {
     }
 }
 
+/// As from round to round: all speeds change a little, and those of a few much.
+#[test]
+fn the_order_of_the_call_before_changes_nothing() {
+    let mut rng = stream(3);
+    let mut plain = Exact::with_filters(usize::MAX, usize::MAX);
+    let (mut expected, mut set) = (Vec::new(), Vec::new());
+    for size in [5, 20, 60, 300, 3_000] {
+        let mut recent = Exact::new();
+        let (mut speed, mut gain) = brute::arrays(size, &mut rng);
+        for _ in 0..60 {
+            speed.iter_mut().for_each(|speed| *speed += 1e-3 * rng.uniform());
+            (0..size.div_ceil(20)).for_each(|_| speed[rng.below(size as u64) as usize] = rng.uniform());
+            gain.iter_mut().for_each(|gain| *gain = rng.uniform() / 8.0);
+            let cohort = 1 + size / 8;
+            let instance = Instance { speed: &speed, gain: &gain, cohort, take: cohort };
+            let value = plain.maximise(&instance, &mut expected);
+            assert_eq!((recent.maximise(&instance, &mut set), &set), (value, &expected), "{size}");
+        }
+    }
+}
+
 #[test]
 fn the_filters_change_nothing() {
     let mut rng = stream(1);

@@ -20,7 +20,6 @@ use fedgenie_core::id::Round;
 use fedgenie_core::record::{Phase, Record};
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, TotalTime, VirtualTime};
-use std::collections::VecDeque;
 use std::fmt::Display;
 
 /// Records kept for the message.
@@ -33,8 +32,12 @@ const NO_ACCOUNT: u32 = u32::MAX;
 #[state(check = Self::is_sound)]
 pub(in crate::run) struct Audit {
     clock: VirtualTime,
+    /// A ring.
     #[state(skip = "read by messages alone")]
-    recent: VecDeque<Record<'static>>,
+    recent: Vec<Record<'static>>,
+    /// The place of the oldest of `recent`, once it is full.
+    #[state(skip = "read by messages alone")]
+    oldest: usize,
     /// The index of each client's account; clients without a job have none.
     #[state(each)]
     account_of: Vec<u32>,
@@ -55,7 +58,8 @@ impl Audit {
     pub fn new(clients: usize) -> Self {
         Self {
             clock: VirtualTime::START,
-            recent: VecDeque::with_capacity(RECENT),
+            recent: Vec::with_capacity(RECENT),
+            oldest: 0,
             account_of: vec![NO_ACCOUNT; clients],
             clients: Vec::new(),
             settled: 0,
@@ -67,15 +71,18 @@ impl Audit {
         if holds {
             return Ok(());
         }
-        let records: Vec<String> = self.recent.iter().map(ToString::to_string).collect();
+        let (newer, older) = self.recent.split_at(self.oldest);
+        let records: Vec<String> = older.iter().chain(newer).map(ToString::to_string).collect();
         Err(RunError::Violated { what: what(), records })
     }
 
     pub fn see(&mut self, record: &Record<'_>) -> Result<(), RunError> {
-        if self.recent.len() == RECENT {
-            self.recent.pop_front();
+        if self.recent.len() < RECENT {
+            self.recent.push(record.brief());
+        } else {
+            self.recent[self.oldest] = record.brief();
+            self.oldest = (self.oldest + 1) % RECENT;
         }
-        self.recent.push_back(record.brief());
         let Some(time) = record.time() else { return Ok(()) };
         let clock = self.clock;
         self.clock = time;

@@ -129,25 +129,26 @@ impl<'w> Rounds<'w> {
         let (Some(truth), Some(meters)) = (&world.truth, &mut self.meters) else { return Ok(()) };
         let genie = &truth.genie;
         let (selection, turn, cut) = (&self.cohort.selection, self.selector.turn, self.rule.cut);
-        let history = history(world, turn, &server.counts);
         self.speeds.clear();
         let speeds = self.cohort.jobs.iter().map(|&id| genie.reward.speed(engine.jobs[id].draw.effective(cut)));
         self.speeds.extend(speeds);
-        genie.reward.gains(&history, selection, &mut self.gains);
-        let take = self.rule.take.min(selection.len());
-        server.reward = Some(bottleneck(&self.speeds, take) + self.gains.iter().sum::<f64>());
+        let speed = bottleneck(&self.speeds, self.rule.take.min(selection.len()));
         if truth.meters.is_empty() {
+            let history = history(world, turn, &server.counts);
+            genie.reward.gains(&history, selection, &mut self.gains);
+            server.reward = Some(speed + self.gains.iter().sum::<f64>());
             return Ok(());
         }
         let metered = MeteredRound {
             genie,
-            history,
+            cohort: self.rule.ask,
             gains: &self.available_gains,
             payable,
             take: self.rule.take,
             available: engine.candidates(THE_SERVER).list(),
             selected: selection,
         };
+        server.reward = Some(speed + metered.gains_of(selection).sum::<f64>());
         let speeds = &self.speeds;
         server.regret = meters.measure(&metered, |client| {
             // The jobs of the selection are drawn already.
