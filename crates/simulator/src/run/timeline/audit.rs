@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use crate::population::JobDraw;
     use crate::run::timeline::jobs::{Names, Terms};
-    use fedgenie_core::id::ClientId;
+    use fedgenie_core::id::{ClientId, EdgeId};
     use fedgenie_core::id::{JobNumber, Turn};
 
     fn said(result: Result<(), RunError>) -> String {
@@ -244,6 +244,19 @@ mod tests {
         audit.see(&ended(1, 5)).unwrap();
         let message = said(audit.see(&ended(2, 4)));
         assert!(message.contains("time went back") && message.contains("client 0 (job of round 1)"), "{message}");
+    }
+
+    #[test]
+    fn the_latest_records_are_shown_in_their_order() {
+        let mut audit = Audit::new(3);
+        for second in 0..20 {
+            let time = VirtualTime(second * 1_000_000_000);
+            audit.see(&Record::EdgeClosed { edge: EdgeId(0), turn: Turn(1), time }).unwrap();
+        }
+        let Err(RunError::Violated { records, .. }) = audit.busy(2, 2, 1) else { panic!("a violation") };
+        let expected = (8..20).map(|second| format!("at {second} s"));
+        assert_eq!(records.len(), RECENT);
+        assert!(records.iter().zip(expected).all(|(record, end)| record.ends_with(&end)), "{records:?}");
     }
 
     #[test]
