@@ -160,6 +160,22 @@ impl Lanes {
         self.pairs(then, |x, then| if x > 0.0 { then } else { 0.0 })
     }
 
+    /// The lanes of `then` where this one is a number, else zero.
+    #[inline(always)]
+    pub fn where_equal(self, number: f32, then: Self) -> Self {
+        self.pairs(then, |x, then| if x == number { then } else { 0.0 })
+    }
+
+    /// The lanes of `then` where this one is larger than the other, else those of `otherwise`.
+    #[inline(always)]
+    pub fn where_larger(self, other: Self, then: Self, otherwise: Self) -> Self {
+        let mut out = otherwise;
+        for lane in 0..LANES {
+            out.0[lane] = if self.0[lane] > other.0[lane] { then.0[lane] } else { otherwise.0[lane] };
+        }
+        out
+    }
+
     /// Square roots.
     #[inline(always)]
     pub fn sqrt(self) -> Self {

@@ -31,6 +31,9 @@ use fedgenie_core::rng::StreamRng;
 use rayon::prelude::*;
 use thiserror::Error;
 
+/// Moves parameters, from a number on, against their slopes.
+pub type Step<'a> = &'a mut dyn FnMut(usize, &mut [f32], &[f32]);
+
 /// A model that learns by gradient descent.
 ///
 /// # Determinism
@@ -71,6 +74,28 @@ pub trait Model: Send + Sync {
         noise: &mut StreamRng,
         scratch: &mut Scratch,
     ) -> f32;
+
+    /// As [`Model::loss_and_gradient`], and moves the trained parameters if the loss is finite: `step` gets the number of
+    /// the first of some parameters, these, and their slopes. It gets each parameter once, in parts that the model
+    /// chooses, so that a large gradient need not be kept whole; `gradient` means nothing afterwards.
+    ///
+    /// # Panics
+    /// As [`Model::loss_and_gradient`].
+    fn descend(
+        &self,
+        parameters: &mut [f32],
+        batch: Batch<'_>,
+        gradient: &mut [f32],
+        noise: &mut StreamRng,
+        scratch: &mut Scratch,
+        step: Step<'_>,
+    ) -> f32 {
+        let loss = self.loss_and_gradient(parameters, batch, gradient, noise, scratch);
+        if loss.is_finite() {
+            step(0, &mut parameters[..gradient.len()], gradient);
+        }
+        loss
+    }
 
     /// Which parts of the vector are shared by all clusters of edge servers.
     fn layout(&self) -> Layout {

@@ -35,7 +35,7 @@ use crate::local::Told;
 use crate::model::{Batch, Model, Scratch};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
-use optimizer::Decay;
+use optimizer::{Decay, Step};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -288,17 +288,44 @@ struct Rows<'a> {
 
 impl Slopes for Rows<'_> {
     fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], tally: Told<'_>) -> bool {
-        let Self { model, data, noise, squares, scratch } = self;
-        let examples = batch.len();
-        let batch = Batch { data, examples: batch };
-        let squares = tally.is_some() && *squares;
-        let squares = if squares { squared_losses(*model, parameters, batch, scratch) } else { 0.0 };
-        let loss = model.loss_and_gradient(parameters, batch, gradient, noise, scratch);
-        if let Some(tally) = tally {
-            tally.tell_batch(examples, f64::from(loss) * examples as f64, squares);
-        }
-        loss.is_finite()
+        let squares = self.squares(parameters, batch, &tally);
+        let Self { model, data, noise, scratch, .. } = self;
+        let loss = model.loss_and_gradient(parameters, Batch { data, examples: batch }, gradient, noise, scratch);
+        tell(tally, batch.len(), loss, squares)
     }
+
+    fn descend(
+        &mut self,
+        parameters: &mut [f32],
+        batch: &[u32],
+        gradient: &mut [f32],
+        tally: Told<'_>,
+        step: &mut Step<'_>,
+    ) -> bool {
+        let squares = self.squares(parameters, batch, &tally);
+        let Self { model, data, noise, scratch, .. } = self;
+        let step = &mut |first, parameters: &mut [f32], slopes: &[f32]| step.take(first, parameters, slopes);
+        let loss = model.descend(parameters, Batch { data, examples: batch }, gradient, noise, scratch, step);
+        tell(tally, batch.len(), loss, squares)
+    }
+}
+
+impl Rows<'_> {
+    /// The sum of the squared losses of a mini-batch, if somebody asks for it, else 0.
+    fn squares(&mut self, parameters: &[f32], batch: &[u32], tally: &Told<'_>) -> f64 {
+        if tally.is_none() || !self.squares {
+            return 0.0;
+        }
+        squared_losses(self.model, parameters, Batch { data: self.data, examples: batch }, self.scratch)
+    }
+}
+
+/// Tells the mean loss of a mini-batch; returns whether it is finite.
+fn tell(tally: Told<'_>, examples: usize, loss: f32, squares: f64) -> bool {
+    if let Some(tally) = tally {
+        tally.tell_batch(examples, f64::from(loss) * examples as f64, squares);
+    }
+    loss.is_finite()
 }
 
 /// The sum of the squared losses of single examples.

@@ -39,7 +39,7 @@ mod workspace;
 pub use build::NetworkBuilder;
 pub use workspace::Workspace;
 
-use super::{Batch, Evaluation, Model, ModelError, Scratch, TensorLayout, check_width};
+use super::{Batch, Evaluation, Model, ModelError, Scratch, Step, TensorLayout, check_width};
 use crate::data::{Dataset, Shape};
 use crate::layout::{Layout, Scope, Segment};
 use fedgenie_core::rng::StreamRng;
@@ -128,6 +128,12 @@ impl Network {
     pub fn multiplications(&self) -> u64 {
         pass::multiplications(self)
     }
+
+    fn check_lengths(&self, parameters: &[f32], batch: Batch<'_>, gradient: &[f32]) {
+        assert!(!batch.examples.is_empty(), "a step needs examples");
+        assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
+        assert_eq!(gradient.len(), self.trained, "a gradient has as many entries as there are trained parameters");
+    }
 }
 
 /// Examples of a forward pass: two vectors.
@@ -201,10 +207,21 @@ impl Model for Network {
         noise: &mut StreamRng,
         scratch: &mut Scratch,
     ) -> f32 {
-        assert!(!batch.examples.is_empty(), "a step needs examples");
-        assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
-        assert_eq!(gradient.len(), self.trained, "a gradient has as many entries as there are trained parameters");
-        pass::train(self, parameters, batch, gradient, noise, scratch)
+        self.check_lengths(parameters, batch, gradient);
+        pass::train(self, parameters, batch, gradient, noise, scratch, None)
+    }
+
+    fn descend(
+        &self,
+        parameters: &mut [f32],
+        batch: Batch<'_>,
+        gradient: &mut [f32],
+        noise: &mut StreamRng,
+        scratch: &mut Scratch,
+        step: Step<'_>,
+    ) -> f32 {
+        self.check_lengths(parameters, batch, gradient);
+        pass::train(self, parameters, batch, gradient, noise, scratch, Some(step))
     }
 
     fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {

@@ -12,7 +12,7 @@
 //! Stream (BatchOrder, client, job). The mean gradient is added up in `f64`, in the order of mini-batches. NaN has no
 //! unique bits: all NaNs of an update or a mean gradient are one and the same.
 
-use super::optimizer::{Moments, Proximal, Regularisation};
+use super::optimizer::{Moments, Proximal, Regularisation, Step};
 use super::{Length, LocalTraining};
 use crate::layout::Update;
 use crate::local::{Course, Stepper, Told};
@@ -26,6 +26,22 @@ pub(crate) trait Slopes {
     /// other parameters, if a pass updates them by itself. Tells the losses of the examples to `tally`, if there is
     /// one. Returns whether the loss is finite.
     fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], tally: Told<'_>) -> bool;
+
+    /// The same, and moves the trained parameters if the loss is finite; the gradient means nothing afterwards.
+    fn descend(
+        &mut self,
+        parameters: &mut [f32],
+        batch: &[u32],
+        gradient: &mut [f32],
+        tally: Told<'_>,
+        step: &mut Step<'_>,
+    ) -> bool {
+        let is_finite = self.slopes(parameters, batch, gradient, tally);
+        if is_finite {
+            step.take(0, &mut parameters[..gradient.len()], gradient);
+        }
+        is_finite
+    }
 }
 
 /// A job whose steps move all parameters.
@@ -81,6 +97,10 @@ struct Steps<'a> {
 impl Stepper for Steps<'_> {
     fn step(&mut self, batch: &[u32], _number: u64, tally: Told<'_>) -> bool {
         let Self { job, extra, model, buffers: Buffers { gradient, moments }, parameters } = self;
+        if extra.is_by_parts() {
+            let step = &mut job.settings.optimizer.next_step(job.lr_factor, extra, moments);
+            return model.descend(parameters, batch, gradient, tally, step);
+        }
         let is_finite = model.slopes(parameters, batch, gradient, tally);
         if is_finite {
             let trained = &mut parameters[..job.trained];

@@ -53,14 +53,15 @@
 
 mod pass;
 mod rule;
+mod step;
 
 pub(crate) use rule::{Descent, Powers, Rule};
+pub(crate) use step::Step;
 
 use super::TrainingError;
 use crate::lanes::{Kernel, LANES, Path, run};
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::math::float::sqrt;
-use pass::Pass;
 use rule::{Adam, Momentum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -212,6 +213,13 @@ pub struct Regularisation<'a> {
     pub proximal: Option<Proximal<'a>>,
     /// Decay of parts, beside the optimizer's of all parameters; ascending and apart.
     pub decays: &'a [Decay],
+}
+
+impl Regularisation<'_> {
+    /// Whether the slopes of a part of the parameters are enough to move it.
+    pub const fn is_by_parts(&self) -> bool {
+        self.clip.is_none() && self.correction.is_none()
+    }
 }
 
 /// Weight decay of a part of the model.
@@ -422,46 +430,30 @@ impl Optimizer {
             gradient.iter_mut().zip(correction).for_each(|(slope, more)| *slope = scale * *slope + more);
             scale = 1.0;
         }
-        let gradient = &*gradient;
-        let proximal = extra.proximal.filter(|proximal| proximal.mu != 0.0);
-        // Without a proximal term, any slice stands in for the start: it is not read, or multiplied by 0.
-        let (pull, start) = proximal.map_or((0.0, gradient), |proximal| (proximal.mu, proximal.start));
-        assert_eq!(start.len(), length, "the model that was sent has another length");
+        let step = &mut self.next_step(lr_factor, extra, moments);
+        step.scale = scale;
+        step.take(0, parameters, gradient);
+    }
+
+    /// The next step, for parts of the parameters one after the other; it does not clip and corrects nothing.
+    ///
+    /// # Panics
+    /// As [`Optimizer::step`].
+    pub(crate) fn next_step<'a>(
+        &self,
+        lr_factor: f32,
+        extra: &Regularisation<'a>,
+        moments: &'a mut Moments,
+    ) -> Step<'a> {
         let Moments { first, second, steps, powers } = moments;
-        let lengths = [1, 2].map(|least| if self.moments() < least { 0 } else { length });
-        assert_eq!([first.len(), second.len()], lengths, "moments begin with every job");
         *steps += 1;
         let (rule, is_first) = (self.next(lr_factor, powers), *steps == 1);
-        let mut part = |range: Range<usize>, further: f64| {
-            if range.is_empty() {
-                return;
-            }
-            let decay = (self.weight_decay + further) as f32;
-            // A buffer that the rule does not need is empty.
-            let of = |buffer: &[f32]| if buffer.is_empty() { 0..0 } else { range.clone() };
-            let (one, two) = (of(first), of(second));
-            let moments = [&mut first[one], &mut second[two]];
-            let pass = Pass {
-                gradient: &gradient[range.clone()],
-                start: &start[range.clone()],
-                parameters: &mut parameters[range],
-                scale,
-                pull,
-                decay,
-            };
-            if proximal.is_some() || decay != 0.0 {
-                pass.run::<true>(rule, is_first, moments);
-            } else {
-                pass.run::<false>(rule, is_first, moments);
-            }
-        };
-        let mut done = 0;
-        for Decay { range, rate } in extra.decays {
-            part(done..range.start, 0.0);
-            part(range.clone(), *rate);
-            done = range.end;
-        }
-        part(done..length, 0.0);
+        let proximal = extra.proximal.filter(|proximal| proximal.mu != 0.0);
+        let (decay, decays) = (self.weight_decay, extra.decays);
+        // A buffer that the rule does not need is empty.
+        let moments =
+            [(1, first), (2, second)].map(|(least, buffer)| (self.moments() >= least).then_some(&mut buffer[..]));
+        Step { rule, is_first, scale: 1.0, proximal, decay, decays, moments }
     }
 }
 

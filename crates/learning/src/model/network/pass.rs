@@ -8,13 +8,13 @@ use super::ops::group_norm::{GroupNormBackward, GroupNormForward};
 use super::ops::norm::{BatchNormBackward, BatchNormEvaluate, BatchNormForward};
 use super::ops::pool::{PoolBackward, PoolForward};
 use super::ops::{
-    Addend, Dropout, Prepare, Resources, Sum, Table, add_into, cross_entropy, predictions, squared_error,
+    Addend, Dropout, HalvingPlan, Prepare, Resources, Sum, Table, add_into, cross_entropy, predictions, squared_error,
 };
 use super::plan::{Detail, LayerPlan, Plan};
 use super::workspace::Parts;
 use super::{Loss, Network};
 use crate::lanes::run;
-use crate::model::{Batch, Evaluation, Scratch};
+use crate::model::{Batch, Evaluation, Scratch, Step};
 use fedgenie_core::rng::StreamRng;
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ fn forward_layers(
     let Parts { path, plan, activations, state, work, .. } = parts;
     for (layer, own) in network.layers[layers.clone()].iter().zip(&plan.layers[layers]) {
         let (before, after) = activations.split_at_mut(own.offset);
-        let out = &mut after[..own.layout.len()];
+        let out = &mut after[..own.end - own.offset];
         let resources = Resources { work, path: *path };
         let values = Forward { parameters, before, out, state: &mut state[own.state..], resources };
         forward_layer(layer, own, plan, mode, values);
@@ -74,6 +74,11 @@ fn forward_layer(layer: &Layer, own: &LayerPlan, plan: &Plan, mode: &mut Mode<'_
         }
         (Op::Embedding(embedding), Detail::Features(features)) => {
             embedding.forward(Table { features, output: layout }, parameters, input, out);
+        }
+        (Op::Conv(_), Detail::Inner) => {}
+        (Op::Pool(_), Detail::Halving(halving)) => {
+            let from = &plan.layers[halving.input];
+            halving.forward(parameters, &before[from.offset..from.end], state, out, resources);
         }
         (Op::Pool(pool), _) => {
             run(path, PoolForward { pool: *pool, layouts: (from.layout, layout), input, out });
@@ -104,10 +109,20 @@ fn forward_layer(layer: &Layer, own: &LayerPlan, plan: &Plan, mode: &mut Mode<'_
     }
 }
 
-fn backward(network: &Network, parameters: &[f32], gradient: &mut [f32], parts: &mut Parts<'_>) {
+/// The backward pass. With a step, large layers move as soon as their gradient is known, and all others in the end.
+fn backward(
+    network: &Network,
+    parameters: &mut [f32],
+    gradient: &mut [f32],
+    mut step: Option<Step<'_>>,
+    parts: &mut Parts<'_>,
+) {
+    // Of the parameters before, none has moved; tensors are in the order of layers.
+    let mut moved = parameters.len();
     let Parts { path, plan, activations, slopes, state, work } = parts;
     for (layer, own) in network.layers.iter().zip(&plan.layers).skip(1).rev() {
-        if !layer.passes_gradient {
+        // Those of a convolution of whose output the maxima are taken are the next layer's.
+        if !layer.passes_gradient || matches!(own.detail, Detail::Inner) {
             continue;
         }
         let (before, after) = slopes.split_at_mut(own.offset);
@@ -120,21 +135,33 @@ fn backward(network: &Network, parameters: &[f32], gradient: &mut [f32], parts: 
             Op::GroupNorm(norm) => Some(norm.shift),
             _ => None,
         };
-        if shift.is_some() || layer.op.has_relu() || matches!(layer.op, Op::Conv(_)) {
+        let is_halving = matches!(own.detail, Detail::Halving(_));
+        if shift.is_some() || (layer.op.has_relu() && !is_halving) || matches!(layer.op, Op::Conv(_)) {
             let output = layer.op.has_relu().then(|| &activations[own.offset..own.end]);
             let sums = shift.map(|shift| &mut gradient[shift..][..own.layout.shape.channels]);
             run(*path, Prepare { layout: own.layout, output, slopes: &mut *slopes, sums });
         }
         let state = &mut state[own.state..];
         let resources = Resources { work, path: *path };
-        let values = Backward { parameters, activations, before, slopes, gradient, state, resources };
+        let step: Option<Step<'_>> = match (&layer.op, &mut step) {
+            (Op::Dense(dense), Some(step)) if dense.is_large(network.layers[layer.inputs[0]].shape, layer.shape) => {
+                step(dense.bias, &mut parameters[dense.bias..moved], &gradient[dense.bias..moved]);
+                moved = dense.weights;
+                Some(&mut **step)
+            }
+            _ => None,
+        };
+        let values = Backward { parameters, activations, before, slopes, gradient, state, resources, step };
         backward_layer(network, layer, own, plan, values);
+    }
+    if let Some(step) = step {
+        step(0, &mut parameters[..moved], &gradient[..moved]);
     }
 }
 
 /// Inputs and outputs of a layer's backward pass.
 struct Backward<'a> {
-    parameters: &'a [f32],
+    parameters: &'a mut [f32],
     activations: &'a [f32],
     /// Slopes of the layers before.
     before: &'a mut [f32],
@@ -143,10 +170,12 @@ struct Backward<'a> {
     gradient: &'a mut [f32],
     state: &'a mut [f32],
     resources: Resources<'a>,
+    /// Moves the layer's weights, if that is to be done at once.
+    step: Option<Step<'a>>,
 }
 
 fn backward_layer(network: &Network, layer: &Layer, own: &LayerPlan, plan: &Plan, values: Backward<'_>) {
-    let Backward { parameters, activations, before, slopes, gradient, state, resources } = values;
+    let Backward { parameters, activations, before, slopes, gradient, state, resources, step } = values;
     let path = resources.path;
     let from = &plan.layers[layer.inputs[0]];
     let input = &activations[from.offset..from.end];
@@ -162,13 +191,29 @@ fn backward_layer(network: &Network, layer: &Layer, own: &LayerPlan, plan: &Plan
                 conv.input_gradient(plan, parameters, slopes, to, Resources { work, path });
             }
         }
+        (Op::Pool(_), Detail::Halving(halving)) => {
+            let HalvingPlan { conv, plan: conv_plan, .. } = &**halving;
+            let (slopes, Resources { work, .. }) = halving.spread(state, slopes, gradient, resources);
+            let inner = &network.layers[layer.inputs[0]];
+            let from = &plan.layers[halving.input];
+            let input = &activations[from.offset..from.end];
+            conv.weight_gradient(conv_plan, input, slopes, gradient, Resources { work: &mut *work, path });
+            if network.layers[halving.input].passes_gradient {
+                let to = Addend { out: &mut before[from.offset..from.end], add: inner.adds_gradient[0] };
+                conv.input_gradient(conv_plan, parameters, slopes, to, Resources { work, path });
+            }
+        }
         (Op::Dense(dense), Detail::Features(features)) => {
             let table = Table { features, output: layout };
             let work = &mut *resources.work;
-            dense.weight_gradient(table, input, slopes, gradient, Resources { work: &mut *work, path });
             if is_needed {
                 let to = Addend { out: &mut before[from.offset..from.end], add };
-                dense.input_gradient(table, parameters, slopes, to, Resources { work, path });
+                dense.input_gradient(table, parameters, slopes, to, Resources { work: &mut *work, path });
+            }
+            let resources = Resources { work, path };
+            match step {
+                None => dense.weight_gradient(table, input, slopes, gradient, resources),
+                Some(step) => dense.descend(table, input, slopes, (parameters, gradient, step), resources),
             }
         }
         (Op::Embedding(embedding), Detail::Features(features)) => {
@@ -236,7 +281,8 @@ fn load(batch: Batch<'_>, parts: &mut Parts<'_>) {
     run(parts.path, Load { table: batch.table(), batch: batch.examples, features, out: parts.activations });
 }
 
-/// One step's mean loss and gradient.
+/// One step's mean loss and gradient. With a step and a finite loss, the parameters move, and the gradient means
+/// nothing.
 pub(super) fn train(
     network: &Network,
     parameters: &mut [f32],
@@ -244,14 +290,16 @@ pub(super) fn train(
     gradient: &mut [f32],
     noise: &mut StreamRng,
     scratch: &mut Scratch,
+    step: Option<Step<'_>>,
 ) -> f32 {
     let (parameters, running) = parameters.split_at_mut(network.trained);
     let mut parts = scratch.network.parts(network, batch.examples.len());
     load(batch, &mut parts);
     forward(network, parameters, &mut Mode::Train { noise, running }, &mut parts);
-    let sum = loss(network, batch, &mut parts);
-    backward(network, parameters, gradient, &mut parts);
-    (sum / batch.examples.len() as f64) as f32
+    let mean = (loss(network, batch, &mut parts) / batch.examples.len() as f64) as f32;
+    let step = step.filter(|_| mean.is_finite());
+    backward(network, parameters, gradient, step, &mut parts);
+    mean
 }
 
 /// A forward pass, after which the last layer has the outputs.

@@ -3,7 +3,7 @@
 use super::Network;
 use super::kernels::{Layout, whole_vectors};
 use super::layer::{Layer, Op};
-use super::ops::{ConvPlan, Dense};
+use super::ops::{ConvPlan, Dense, HalvingPlan};
 use std::sync::Arc;
 
 /// Layouts and offsets of a network's layers for one batch size.
@@ -37,6 +37,9 @@ pub(super) struct LayerPlan {
 pub(super) enum Detail {
     None,
     Conv(Box<ConvPlan>),
+    /// The convolution is part of the layer behind it, and has no output of its own.
+    Inner,
+    Halving(Box<HalvingPlan>),
     /// Where each feature of the input (of the output, for the input layer) starts.
     Features(Vec<u32>),
 }
@@ -45,10 +48,14 @@ impl Plan {
     pub fn new(network: &Network, batch: usize) -> Self {
         let mut layers: Vec<LayerPlan> = Vec::with_capacity(network.layers.len());
         let (mut offset, mut state, mut work) = (0, 0, 0);
-        for layer in &*network.layers {
+        let halved: Vec<usize> =
+            network.layers.iter().filter_map(|layer| HalvingPlan::convolution(&network.layers, layer)).collect();
+        for (number, layer) in network.layers.iter().enumerate() {
             let layout = Layout::new(layer.shape, batch);
             let input = layer.inputs.first().map_or(layout, |&input| layers[input].layout);
+            let is_inner = halved.contains(&number);
             let (detail, layer_work, layer_state) = match &layer.op {
+                Op::Conv(_) if is_inner => (Detail::Inner, 0, 0),
                 Op::Conv(conv) => {
                     let plan = ConvPlan::new(conv, input, layout);
                     let work = plan.work();
@@ -59,10 +66,18 @@ impl Plan {
                 Op::BatchNorm(_) => (Detail::None, 0, 2 * layer.shape.channels),
                 Op::GroupNorm(norm) => (Detail::None, 0, norm.state(batch)),
                 Op::Dropout(_) => (Detail::None, 0, layout.len()),
-                Op::Pool(_) | Op::Activation(_) | Op::Add { .. } => (Detail::None, 0, 0),
+                Op::Pool(_) => match HalvingPlan::new(network, layer, &layers, layout) {
+                    Some(plan) => {
+                        let (work, state) = (plan.work(), plan.state());
+                        (Detail::Halving(Box::new(plan)), work, state)
+                    }
+                    None => (Detail::None, 0, 0),
+                },
+                Op::Activation(_) | Op::Add { .. } => (Detail::None, 0, 0),
             };
-            layers.push(LayerPlan { layout, offset, end: offset + layout.len(), state, detail });
-            offset += layout.len();
+            let end = if is_inner { offset } else { offset + layout.len() };
+            layers.push(LayerPlan { layout, offset, end, state, detail });
+            offset = end;
             state += whole_vectors(layer_state);
             work = work.max(layer_work);
         }

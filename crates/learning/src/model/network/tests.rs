@@ -279,6 +279,49 @@ fn dropout() {
     }
 }
 
+/// A layer whose weights move piece by piece, between others.
+#[test]
+fn a_large_layer_moves_as_if_its_gradient_were_kept() {
+    let shape = shape(1, 1, 20);
+    let mut builder = NetworkBuilder::new(shape);
+    let input = builder.input();
+    let first = builder.dense("first", input, 1_030, true);
+    let large = builder.dense("large", first, 257, true);
+    let output = builder.dense("last", large, 3, false);
+    let network = builder.finish(output, Loss::CrossEntropy);
+    let data = examples(shape, 5, 3, None);
+    let batch = Batch { data: &data, examples: &[4, 0, 2] };
+    let Step { loss, gradient, parameters: start } = step(&network, &data, batch.examples, &mut Scratch::default());
+    let expected: Vec<f32> = start.iter().zip(&gradient).map(|(w, g)| w - 0.5 * g).collect();
+    for path in Path::all() {
+        let (mut parameters, mut memory) = (start.clone(), vec![f32::NAN; gradient.len()]);
+        let (mut times, mut parts) = (vec![0; gradient.len()], 0);
+        let found = network.descend(
+            &mut parameters,
+            batch,
+            &mut memory,
+            &mut noise(),
+            &mut Scratch::on(path),
+            &mut |first, parameters, slopes| {
+                parts += 1;
+                times[first..first + slopes.len()].iter_mut().for_each(|times| *times += 1);
+                parameters.iter_mut().zip(slopes).for_each(|(w, g)| *w -= 0.5 * g);
+            },
+        );
+        assert_eq!((found.to_bits(), bits(&parameters)), (loss.to_bits(), bits(&expected)), "{path:?}");
+        assert!(parts > 4 && times.iter().all(|&times| times == 1), "{path:?}: {parts} parts");
+    }
+    // Nothing moves without a finite loss.
+    let mut parameters = start.clone();
+    *parameters.last_mut().unwrap() = f32::NAN;
+    let mut memory = vec![0.0; gradient.len()];
+    let loss =
+        network.descend(&mut parameters, batch, &mut memory, &mut noise(), &mut Scratch::default(), &mut |_, _, _| {
+            panic!("a step")
+        });
+    assert!(loss.is_nan());
+}
+
 #[test]
 fn embedding_and_squared_error() {
     let shape = shape(3, 1, 1);

@@ -250,6 +250,40 @@ fn steps_are_those_of_pytorch() {
 }
 
 #[test]
+fn parts_move_as_all_at_once() {
+    const LENGTH: usize = 101;
+    let mut rng = Streams::new(1).stream(Purpose::Example, 0, 0);
+    let mut numbers = || Vec::from_iter((0..LENGTH).map(|_| rng.uniform() as f32 - 0.5));
+    let (sent, start) = (numbers(), numbers());
+    let gradients = [numbers(), numbers(), numbers()];
+    let decays = [Decay { range: 7..20, rate: 0.3 }, Decay { range: 40..90, rate: 0.1 }];
+    for config in [
+        sgd(0.1, 0.0, false, 0.0, 0.0),
+        sgd(0.1, 0.9, true, 0.0, 0.0),
+        sgd(0.1, 0.9, false, 0.2, 0.3),
+        adam(0.1, [0.9, 0.999], 1e-3, 0.1),
+    ] {
+        let optimizer = Optimizer::new(&config).unwrap();
+        for (mu, decays) in [(0.0, &[][..]), (0.5, &decays)] {
+            let extra = Regularisation { proximal: Some(Proximal { mu, start: &sent }), decays, ..PLAIN };
+            assert!(extra.is_by_parts() && !Regularisation { clip: Some(1.0), ..extra }.is_by_parts());
+            let mut moments = [Moments::default(), Moments::default()];
+            moments.iter_mut().for_each(|moments| optimizer.begin(LENGTH, moments));
+            let [mut whole, mut parts] = [start.clone(), start.clone()];
+            for gradient in &gradients {
+                optimizer.step(&mut whole, &mut gradient.clone(), 0.5, &extra, &mut moments[0]);
+                let step = &mut optimizer.next_step(0.5, &extra, &mut moments[1]);
+                for range in [60..LENGTH, 15..60, 15..15, 0..15] {
+                    step.take(range.start, &mut parts[range.clone()], &gradient[range]);
+                }
+            }
+            let bits = |numbers: &[f32]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&parts), bits(&whole), "{config:?}, {mu}");
+        }
+    }
+}
+
+#[test]
 fn plain_descent_is_one_product_and_one_difference() {
     let mut rng = Streams::new(1).stream(Purpose::Example, 0, 0);
     let mut numbers = || Vec::from_iter((0..1_000).map(|_| rng.uniform() as f32 - 0.5));

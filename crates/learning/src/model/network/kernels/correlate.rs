@@ -3,7 +3,8 @@
 //! # Definition
 //! `out[o][y][j] = bias[o] + Σ_t w[o][t] · in[y · row + tap[t] + j]` over the taps whose row is inside the input, in
 //! ascending `t`, each step one fused multiply-add. Taps are ordered by (kernel row, channel, kernel column), so that
-//! those of the rows inside are consecutive.
+//! those of the rows inside are consecutive. Of three vectors side by side, taps are left out that meet zeros beyond
+//! the left or right edge in all of them ([`Edges`]).
 //!
 //! # Cost
 //! One fused multiply-add for each output vector and tap; weights are packed once per call so that those of a register
@@ -11,6 +12,7 @@
 //! registers are accumulators. The shape of a tile does not change the order of any sum.
 
 use crate::lanes::{Kernel, LANES, Lanes};
+use std::ops::Range;
 
 /// A correlation to be run.
 pub struct Correlate<'a> {
@@ -24,6 +26,8 @@ pub struct Correlate<'a> {
     pub pad_rows: usize,
     /// Rows of the input; rows below are thought to be zero.
     pub input_rows: usize,
+    /// The columns of zeros beside the input, if there are any.
+    pub edges: Option<Edges>,
     /// Numbers from an input row to the next.
     pub input_row: usize,
     /// The weights, arranged by [`pack`].
@@ -40,6 +44,32 @@ pub struct Correlate<'a> {
     pub out: &'a mut [f32],
     /// How a sum is stored.
     pub finish: Finish,
+}
+
+/// Which columns of a row of the input are zeros, of a kernel that moves one column at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Edges {
+    /// Columns of the kernel: taps of a kernel row and channel.
+    pub kernel: usize,
+    /// Columns of zeros on the left that the first output column meets.
+    pub left: usize,
+    /// Columns that are not zeros.
+    pub width: usize,
+    /// Numbers of a column.
+    pub batch: usize,
+    /// Output columns.
+    pub columns: usize,
+}
+
+impl Edges {
+    /// The kernel columns that meet more than zeros from some of these vectors of an output row.
+    fn inside(self, vectors: Range<usize>) -> Range<usize> {
+        let last = self.columns - 1;
+        let first = (vectors.start * LANES / self.batch).min(last);
+        let last = ((vectors.end * LANES - 1) / self.batch).min(last);
+        let to = (self.left + self.width).saturating_sub(first).min(self.kernel);
+        self.left.saturating_sub(last).min(to)..to
+    }
 }
 
 /// How a sum is stored.
@@ -115,20 +145,25 @@ impl Correlate<'_> {
             // May be "negative"; adding the first tap's offset makes it an index of the input again.
             let base = (y * self.input_row).wrapping_sub(self.pad_rows * self.input_row);
             let (taps, packed) = (&self.taps[range.clone()], &packed[range]);
-            let mut vector = 0;
-            while vector < vectors {
-                let left = vectors - vector;
-                let at = (first, y, vector);
-                let start = base.wrapping_add(vector * LANES);
-                if WIDE && left >= 3 {
-                    self.finish(at, tile::<OUTPUTS, 3>(self.input, start, taps, packed, &bias));
-                    vector += 3;
-                } else if WIDE && left >= 2 {
-                    self.finish(at, tile::<OUTPUTS, 2>(self.input, start, taps, packed, &bias));
-                    vector += 2;
-                } else {
-                    self.finish(at, tile::<OUTPUTS, 1>(self.input, start, taps, packed, &bias));
-                    vector += 1;
+            for vector in (0..vectors).step_by(3) {
+                let count = (vectors - vector).min(3);
+                let of_row = match self.edges {
+                    None => (taps.len().max(1), 0..taps.len()),
+                    Some(edges) => (edges.kernel, edges.inside(vector..vector + count)),
+                };
+                let (group, taken) = of_row;
+                let rest = &Taps { taps, packed, group, taken };
+                let (at, start) = ((first, y, vector), base.wrapping_add(vector * LANES));
+                match count {
+                    3 if WIDE => self.finish(at, tile::<OUTPUTS, 3>(self.input, start, rest, &bias)),
+                    2 if WIDE => self.finish(at, tile::<OUTPUTS, 2>(self.input, start, rest, &bias)),
+                    _ => {
+                        for next in 0..count {
+                            let at = (first, y, vector + next);
+                            let start = start.wrapping_add(next * LANES);
+                            self.finish(at, tile::<OUTPUTS, 1>(self.input, start, rest, &bias));
+                        }
+                    }
                 }
             }
         }
@@ -154,25 +189,35 @@ impl Correlate<'_> {
     }
 }
 
+/// Taps in groups of so many, of each of which those in a range are taken.
+struct Taps<'a, const OUTPUTS: usize> {
+    taps: &'a [u32],
+    packed: &'a [[f32; OUTPUTS]],
+    group: usize,
+    taken: Range<usize>,
+}
+
 #[inline(always)]
 fn tile<const OUTPUTS: usize, const VECTORS: usize>(
     input: &[f32],
     start: usize,
-    taps: &[u32],
-    packed: &[[f32; OUTPUTS]],
+    Taps { taps, packed, group, taken }: &Taps<'_, OUTPUTS>,
     bias: &[f32; OUTPUTS],
 ) -> [[Lanes; VECTORS]; OUTPUTS] {
     let mut sums = [[Lanes::ZERO; VECTORS]; OUTPUTS];
     for (sums, &bias) in sums.iter_mut().zip(bias) {
         *sums = [Lanes::splat(bias); VECTORS];
     }
-    for (weights, &tap) in packed.iter().zip(taps) {
-        let first = start.wrapping_add(tap as usize);
-        let window = input[first..first + VECTORS * LANES].as_chunks::<LANES>().0;
-        for output in 0..OUTPUTS {
-            let weight = Lanes::splat(weights[output]);
-            for vector in 0..VECTORS {
-                sums[output][vector] = weight.mul_add(Lanes(window[vector]), sums[output][vector]);
+    for first in (0..taps.len()).step_by(*group) {
+        let range = first + taken.start..first + taken.end;
+        for (weights, &tap) in packed[range.clone()].iter().zip(&taps[range]) {
+            let first = start.wrapping_add(tap as usize);
+            let window = input[first..first + VECTORS * LANES].as_chunks::<LANES>().0;
+            for output in 0..OUTPUTS {
+                let weight = Lanes::splat(weights[output]);
+                for vector in 0..VECTORS {
+                    sums[output][vector] = weight.mul_add(Lanes(window[vector]), sums[output][vector]);
+                }
             }
         }
     }

@@ -159,14 +159,17 @@ impl CorrelateGradient<'_> {
         }
         for y in rows.clone() {
             let base = (y * self.input_row).wrapping_sub(self.pad_rows * self.input_row);
-            let values: [&[[f32; LANES]]; TAPS] = std::array::from_fn(|index| {
+            // Loops, because closures of `array::from_fn` may be left as calls.
+            let mut values = [&[][..]; TAPS];
+            for index in 0..TAPS {
                 let start = base.wrapping_add(offsets[index]);
-                &self.input[start..start + vectors * LANES].as_chunks::<LANES>().0[..vectors]
-            });
-            let slopes: [&[[f32; LANES]]; OUTPUTS] = std::array::from_fn(|index| {
+                values[index] = &self.input[start..start + vectors * LANES].as_chunks::<LANES>().0[..vectors];
+            }
+            let mut slopes = [&[][..]; OUTPUTS];
+            for (index, slopes) in slopes.iter_mut().enumerate() {
                 let start = (output + index) * plane + y * self.output_row;
-                &self.slopes[start..start + vectors * LANES].as_chunks::<LANES>().0[..vectors]
-            });
+                *slopes = &self.slopes[start..start + vectors * LANES].as_chunks::<LANES>().0[..vectors];
+            }
             for vector in 0..vectors {
                 let values: [Lanes; TAPS] = std::array::from_fn(|tap| Lanes(values[tap][vector]));
                 for index in 0..OUTPUTS {

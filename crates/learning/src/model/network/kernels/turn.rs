@@ -18,6 +18,7 @@ pub struct Load<'a> {
 
 impl Kernel for Load<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
@@ -74,6 +75,7 @@ pub struct Turn<'a> {
 
 impl Kernel for Turn<'_> {
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {

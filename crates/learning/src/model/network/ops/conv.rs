@@ -2,7 +2,8 @@
 //!
 //! # Definition
 //! `out[o][y][x] = bias[o] + Σ_{ky,c,kx} w[o][c][ky][kx] · in[c][s·y + ky − p][s·x + kx − p]`, summed in ascending (ky,
-//! c, kx), with zeros outside the input (whole kernel rows outside are left out of the sum).
+//! c, kx), with zeros outside the input (whole kernel rows outside, and columns outside for all examples that are taken
+//! at once, are left out of the sum).
 //!
 //! # How
 //! With padding, the input is copied to rows with zeros at both ends; with a stride `s`, to `s × s` phases, in each of
@@ -12,7 +13,7 @@
 
 use super::super::build::Window;
 use super::super::kernels::Layout;
-use super::super::kernels::correlate::{Correlate, Finish, pack};
+use super::super::kernels::correlate::{Correlate, Edges, Finish, pack};
 use super::super::kernels::correlate_gradient::{CorrelateGradient, waiting_sums};
 use super::super::kernels::{SLACK, whole_vectors};
 use super::winograd::WinogradPlan;
@@ -45,6 +46,8 @@ pub struct ConvPlan {
     input_row: usize,
     /// Rows of zeros thought to lie above the input, and rows of the input.
     rows: (usize, usize),
+    /// Columns of zeros beside the input, where the kernel moves one step at a time.
+    edges: Option<Edges>,
     back: BackPlan,
     /// How it is computed instead, where that is faster.
     winograd: Option<WinogradPlan>,
@@ -90,6 +93,8 @@ struct PhasePlan {
     pad_rows: usize,
     /// Rows of the slopes, less those that no row of the phase reaches.
     slope_rows: usize,
+    /// Columns of zeros beside the slopes.
+    edges: Option<Edges>,
     /// Numbers per row of the result.
     row: usize,
 }
@@ -128,8 +133,11 @@ impl ConvPlan {
             }
         }
         let rows = if stride > 1 { (0, usize::MAX / 4) } else { (padding, height) };
+        let columns = output.shape.width;
+        let edges = Edges { kernel: size, left: padding, width, batch, columns };
+        let edges = (stride == 1 && padding > 0).then_some(edges);
         let back = BackPlan::new(conv.window, input, output);
-        Self { input, output, copy, taps, indices, input_row, rows, back, winograd }
+        Self { input, output, copy, taps, indices, input_row, rows, edges, back, winograd }
     }
 
     /// Numbers of working memory: packed weights, or sums that wait, and copies of the input, or of the slopes and a
@@ -192,6 +200,13 @@ impl BackPlan {
                         }
                     }
                 }
+                let edges = (kernel.1 > 0 && first.1 < kernel.1).then(|| Edges {
+                    kernel: kernel.1,
+                    left: kernel.1 - 1 - first.1,
+                    width: outputs.width,
+                    batch,
+                    columns: count.1,
+                });
                 phases.push(PhasePlan {
                     phase: (phase_row, phase_column),
                     kernel,
@@ -201,6 +216,7 @@ impl BackPlan {
                     indices,
                     pad_rows: reach.saturating_sub(first.0),
                     slope_rows: outputs.height.saturating_sub(skipped),
+                    edges,
                     row: whole_vectors(count.1 * batch),
                 });
             }
@@ -329,6 +345,7 @@ impl Conv {
                 kernel_rows: self.window.size,
                 pad_rows: plan.rows.0,
                 input_rows: plan.rows.1,
+                edges: plan.edges,
                 input_row: plan.input_row,
                 packed,
                 bias,
@@ -428,6 +445,7 @@ impl Conv {
                     kernel_rows: phase.kernel.0,
                     pad_rows: phase.pad_rows,
                     input_rows: phase.slope_rows,
+                    edges: phase.edges,
                     input_row: slopes_row,
                     packed,
                     bias: &[],

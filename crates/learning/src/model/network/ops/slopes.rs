@@ -21,35 +21,49 @@ impl Kernel for Prepare<'_> {
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
-        let Layout { shape, row, .. } = self.layout;
-        let used = self.layout.used();
-        let plane = shape.height * row;
-        for channel in 0..shape.channels {
-            let slopes = &mut self.slopes[channel * plane..][..plane];
-            let mut sum = Lanes::ZERO;
-            for (y, slopes) in slopes.chunks_exact_mut(row).enumerate() {
-                slopes[used..].fill(0.0);
-                let vectors = slopes.as_chunks_mut::<LANES>().0;
-                if let Some(output) = self.output {
-                    let output = &output[channel * plane + y * row..][..row];
-                    for (slopes, output) in vectors.iter_mut().zip(output.as_chunks::<LANES>().0) {
-                        keep_vectors_whole();
-                        let masked = Lanes(*output).if_positive(Lanes(*slopes));
-                        sum = sum + masked;
-                        *slopes = masked.0;
-                    }
-                } else if self.sums.is_some() {
-                    for slopes in vectors {
-                        keep_vectors_whole();
-                        sum = sum + Lanes(*slopes);
-                    }
+        let channels = self.layout.shape.channels;
+        let mut channel = 0;
+        while channel < channels {
+            channel += match channels - channel {
+                4.. => self.planes::<4>(channel),
+                2 | 3 => self.planes::<2>(channel),
+                _ => self.planes::<1>(channel),
+            };
+        }
+    }
+}
+
+impl Prepare<'_> {
+    /// Prepares so many channels, whose sums do not wait for each other; returns how many.
+    #[inline(always)]
+    fn planes<const CHANNELS: usize>(&mut self, first: usize) -> usize {
+        let (row, used, plane) = (self.layout.row, self.layout.used(), self.layout.plane());
+        let slopes = &mut self.slopes[first * plane..][..CHANNELS * plane];
+        let output = self.output.map(|output| &output[first * plane..][..CHANNELS * plane]);
+        slopes.chunks_exact_mut(row).for_each(|row| row[used..].fill(0.0));
+        if output.is_none() && self.sums.is_none() {
+            return CHANNELS;
+        }
+        let mut sums = [Lanes::ZERO; CHANNELS];
+        for start in (0..plane).step_by(LANES) {
+            keep_vectors_whole();
+            for channel in 0..CHANNELS {
+                let slopes = &mut slopes[channel * plane + start..][..LANES];
+                let mut masked = Lanes::load(slopes);
+                if let Some(output) = output {
+                    masked = Lanes::load(&output[channel * plane + start..]).if_positive(masked);
+                    masked.store(slopes);
                 }
-            }
-            if let Some(sums) = &mut self.sums {
-                let finished = sum;
-                sums[channel] = finished.sum();
+                sums[channel] = sums[channel] + masked;
             }
         }
+        let finished = sums;
+        if let Some(out) = &mut self.sums {
+            for channel in 0..CHANNELS {
+                out[first + channel] = finished[channel].sum();
+            }
+        }
+        CHANNELS
     }
 }
 
