@@ -124,8 +124,8 @@ pub fn softmax() {
     let parameters = &updates[0].parameters;
     let mut scores = vec![0.0; CLASSES];
     let reference = measure(41, || {
-        let loss: f32 =
-            examples.iter().map(|&e| plain_scores(parameters, data.numbers().unwrap().row(e), &mut scores)).sum();
+        let rows = data.numbers().expect("numbers");
+        let loss: f32 = examples.iter().map(|&e| plain_scores(parameters, rows.row(e), &mut scores)).sum();
         black_box(loss);
     });
     let name = "softmax evaluation, 10,000 × 784";

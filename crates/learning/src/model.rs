@@ -75,8 +75,8 @@ pub trait Model: Send + Sync {
         scratch: &mut Scratch,
     ) -> f32;
 
-    /// As [`Model::loss_and_gradient`], and moves the trained parameters if the loss is finite: `step` gets the number of
-    /// the first of some parameters, these, and their slopes. It gets each parameter once, in parts that the model
+    /// As [`Model::loss_and_gradient`], and moves the trained parameters if the loss is finite: `step` gets the number
+    /// of the first of some parameters, these, and their slopes. It gets each parameter once, in parts that the model
     /// chooses, so that a large gradient need not be kept whole; `gradient` means nothing afterwards.
     ///
     /// # Panics

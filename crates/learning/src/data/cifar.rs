@@ -79,7 +79,8 @@ pub const SHAPE: Shape = Shape { channels: 3, height: 32, width: 32 };
 /// Bytes, and features, of an image.
 const PIXELS: usize = 3_072;
 
-/// The most rows of a part, training or test: 87,381, so that the features take at most 1 GiB once they are standardised.
+/// The most rows of a part, training or test: 87,381, so that the features take at most 1 GiB where they are
+/// standardised.
 pub const ROWS_MAX: usize = (1 << 28) / PIXELS;
 
 /// Which of the two sets.

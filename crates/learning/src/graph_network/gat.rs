@@ -4,7 +4,8 @@
 //! without the shares of `a_e` for a node itself. The sum of an edge's matrix over a node's edges is that matrix times
 //! `w_u = Σ_{v≠u} α_uv (1/d_u, 1/d_v)`. Slopes of sources are added up in the order of targets.
 //!
-//! Everything is done block by block of nodes, whose numbers then stay in the first-level cache, and two heads at a time.
+//! Everything is done block by block of nodes, whose numbers then stay in the first-level cache, and two heads at a
+//! time.
 //!
 //! # Cost
 //! Nodes have few edges: what counts is how often an edge is touched, and how little is done then.

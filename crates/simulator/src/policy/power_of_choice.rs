@@ -22,8 +22,8 @@
 //! Fresh losses are not free: each candidate downloads the model and makes one pass over its data before the selection,
 //! which costs virtual time and traffic; for `trained` each does a whole job, which is forgotten, as other work
 //! compares with it. The job of a selected candidate downloads again. A loss that is not a number, or of a job that
-//! diverged in its first epoch, counts as infinite. A candidate that goes away while they are asked is not selected; if all do, new ones
-//! are drawn, whose losses are not known.
+//! diverged in its first epoch, counts as infinite. A candidate that goes away while they are asked is not selected; if
+//! all do, new ones are drawn, whose losses are not known.
 //!
 //! # Cost
 //! O(K) per round, for `fresh` one evaluation per candidate, for `trained` a job per candidate.

@@ -192,16 +192,8 @@ fn backward_layer(network: &Network, layer: &Layer, own: &LayerPlan, plan: &Plan
             }
         }
         (Op::Pool(_), Detail::Halving(halving)) => {
-            let HalvingPlan { conv, plan: conv_plan, .. } = &**halving;
-            let (slopes, Resources { work, .. }) = halving.spread(state, slopes, gradient, resources);
-            let inner = &network.layers[layer.inputs[0]];
-            let from = &plan.layers[halving.input];
-            let input = &activations[from.offset..from.end];
-            conv.weight_gradient(conv_plan, input, slopes, gradient, Resources { work: &mut *work, path });
-            if network.layers[halving.input].passes_gradient {
-                let to = Addend { out: &mut before[from.offset..from.end], add: inner.adds_gradient[0] };
-                conv.input_gradient(conv_plan, parameters, slopes, to, Resources { work, path });
-            }
+            let values = Backward { parameters, activations, before, slopes, gradient, state, resources, step };
+            backward_halving(network, layer.inputs[0], (halving, &plan.layers[halving.input]), values);
         }
         (Op::Dense(dense), Detail::Features(features)) => {
             let table = Table { features, output: layout };
@@ -248,6 +240,24 @@ fn backward_layer(network: &Network, layer: &Layer, own: &LayerPlan, plan: &Plan
         }
         (Op::Dropout(_), _) => Dropout::backward(state, slopes, &mut before[from.offset..from.end], add),
         (Op::Input | Op::Conv(_) | Op::Dense(_) | Op::Embedding(_), _) => unreachable!("every layer has its plan"),
+    }
+}
+
+/// The backward pass of the maxima of a convolution, which is the layer `inner` and reads a layer with the plan `from`.
+fn backward_halving(
+    network: &Network,
+    inner: usize,
+    (halving, from): (&HalvingPlan, &LayerPlan),
+    values: Backward<'_>,
+) {
+    let Backward { parameters, activations, before, slopes, gradient, state, resources, .. } = values;
+    let HalvingPlan { conv, plan, input, .. } = halving;
+    let (slopes, Resources { work, path }) = halving.spread(state, slopes, gradient, resources);
+    let range = from.offset..from.end;
+    conv.weight_gradient(plan, &activations[range.clone()], slopes, gradient, Resources { work: &mut *work, path });
+    if network.layers[*input].passes_gradient {
+        let to = Addend { out: &mut before[range], add: network.layers[inner].adds_gradient[0] };
+        conv.input_gradient(plan, parameters, slopes, to, Resources { work, path });
     }
 }
 

@@ -66,7 +66,7 @@ impl Plan {
                 Op::BatchNorm(_) => (Detail::None, 0, 2 * layer.shape.channels),
                 Op::GroupNorm(norm) => (Detail::None, 0, norm.state(batch)),
                 Op::Dropout(_) => (Detail::None, 0, layout.len()),
-                Op::Pool(_) => match HalvingPlan::new(network, layer, &layers, layout) {
+                Op::Pool(_) => match HalvingPlan::new(&network.layers, layer, |number| layers[number].layout, layout) {
                     Some(plan) => {
                         let (work, state) = (plan.work(), plan.state());
                         (Detail::Halving(Box::new(plan)), work, state)

@@ -8,10 +8,8 @@
 //! The forward pass keeps where in its window each maximum was found, so that the backward pass reads no input: a slope
 //! goes to that place, and zeros to the others.
 
-use super::super::Network;
 use super::super::kernels::Layout;
 use super::super::layer::{Layer, Op};
-use super::super::plan::LayerPlan;
 use super::{Conv, ConvPlan, Prepare, Resources};
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole, run};
 
@@ -40,13 +38,14 @@ impl HalvingPlan {
         (pool.is_halving() && is_bare && readers == 1).then_some(input)
     }
 
-    /// The plan of a layer that takes the maxima of a convolution, after those of the layers before it.
-    pub fn new(network: &Network, layer: &Layer, plans: &[LayerPlan], layout: Layout) -> Option<Self> {
-        let inner = Self::convolution(&network.layers, layer)?;
-        let (Op::Conv(conv), Op::Pool(pool)) = (&network.layers[inner].op, &layer.op) else { return None };
-        let input = network.layers[inner].inputs[0];
-        let whole = plans[inner].layout;
-        let plan = ConvPlan::new(conv, plans[input].layout, whole);
+    /// The plan of a layer with an output of some layout that takes the maxima of a convolution. `layout_of` knows the
+    /// layers before it.
+    pub fn new(layers: &[Layer], layer: &Layer, layout_of: impl Fn(usize) -> Layout, layout: Layout) -> Option<Self> {
+        let inner = Self::convolution(layers, layer)?;
+        let (Op::Conv(conv), Op::Pool(pool)) = (&layers[inner].op, &layer.op) else { return None };
+        let input = layers[inner].inputs[0];
+        let whole = layout_of(inner);
+        let plan = ConvPlan::new(conv, layout_of(input), whole);
         Some(Self { conv: conv.clone(), plan, input, relu: pool.relu, layouts: (whole, layout) })
     }
 
