@@ -50,7 +50,7 @@ class Peer:
     title: str
     package: str | None  # whose version is shown
     how: str
-    threads: tuple = (1, 1)  # of PyTorch in a process, by work: the faster of one and two
+    threads: tuple = (1, 1)  # of PyTorch in a process, by work
     launch: tuple = ()  # between Python and the program
     own_torch: bool = False  # needs no PyTorch
 
