@@ -190,7 +190,7 @@ fn resuming_after_kills_gives_the_whole() {
     let cases: [(String, &[&str], &[usize]); 4] = [
         (changed(&long(), "seeds = 400", "seeds = 8"), &[], &[1, 3, 6, 10]),
         (changed(&long(), "seeds = 400", "seeds = 3"), &["--events", "--timeline"], &[0, 1, 4]),
-        (LEARNING.to_owned(), &["--models", "--events"], &[0, 1, 2]),
+        (changed(LEARNING, "rounds = 20", "rounds = 600"), &["--models", "--events"], &[0, 1, 2]),
         (changed(&swept, "rounds = 30", "rounds = 1_000"), &["--timeline"], &[2, 7]),
     ];
     for (scenario, more, counts) in cases {

@@ -1,8 +1,8 @@
 //! The order of the call before, as a guess: from round to round speeds change little, and a genie's not at all.
 //!
 //! An insertion sort that begins with the right order costs one pass, one that begins with nearly the right order
-//! little more. Calls whose order is another, or whose candidates are others, are given up early, and longer and longer pauses
-//! follow them. The order itself is the same whatever came before: by speed, then by position.
+//! little more. Calls whose order is another, or whose candidates are others, are given up early, and longer and longer
+//! pauses follow them. The order itself is the same whatever came before: by speed, then by position.
 
 use super::walk::Entry;
 use crate::oracle::Instance;
