@@ -115,6 +115,7 @@ def main():
             subprocess.run(["perf", "record", "-q", "-F", "99", "-g", "-o", recording, *run], cwd=ROOT, check=True)
             found = stacks(recording)
         title = f"fedgenie run {' '.join(STUDIES[name])}: {sum(found.values()):,} samples"
+        (HERE / "flames").mkdir(exist_ok=True)
         (HERE / "flames" / f"{name}.svg").write_text(drawing(title, found))
         of_function = Counter()
         for stack, count in found.items():
