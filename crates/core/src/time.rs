@@ -48,7 +48,7 @@ impl Span {
         if nanoseconds > DURATION_SECONDS as f64 * NANOSECONDS_PER_SECOND {
             return Err(SpanError::TooLong);
         }
-        // Both differences are exact, so that this is `round` without the call.
+        // The limit fits into an `i64`, and the difference is exact: this is `round` without the call.
         let whole = nanoseconds as i64;
         Ok(Self(whole as u64 + u64::from(nanoseconds - whole as f64 >= 0.5)))
     }
