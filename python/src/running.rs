@@ -96,8 +96,9 @@ fn conduct(setup: &Setup, wishes: &Wishes, threads: &Threads, noted: &Noted) -> 
         draw: if wishes.is_kept { Some(&draw) } else { None },
         ..RunOptions::default()
     };
-    let outcome = experiment.run_with(&options, threads)?;
-    Ok((experiment, outcome))
+    let mut outcome = experiment.run_with(&options, threads)?;
+    let grown = outcome.grown.take();
+    Ok((grown.map_or(experiment, |grown| *grown), outcome))
 }
 
 /// Python's wishes, by name.

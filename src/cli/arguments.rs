@@ -59,6 +59,14 @@ pub(super) struct RunArguments {
     /// Limits the timeline to rounds A to B.
     #[arg(long, value_name = "A..B", requires = "timeline")]
     pub(super) timeline_rounds: Option<String>,
+    /// Adds seeds, instead of the scenario's, until the first answer is decided, or there are N (100 without it): the
+    /// best is told apart from each other, or equal to it within --margin. `describe value/seeds` has the rule.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100")]
+    #[arg(conflicts_with_all = ["seeds", "shard"])]
+    pub(super) until_decided: Option<String>,
+    /// With --until-decided: the largest difference that counts as none, in the unit of the quantity.
+    #[arg(long, value_name = "DIFFERENCE", requires = "until_decided")]
+    pub(super) margin: Option<String>,
     /// Order of events of the same instant and class: fifo, or shuffle:SEED to see which results depend on it.
     #[arg(long, value_name = "ORDER")]
     pub(super) ties: Option<String>,
@@ -223,6 +231,10 @@ pub(super) struct VerifyArguments {
 pub(super) struct ValidateArguments {
     /// Names of the claims to test; by default all.
     pub(super) names: Vec<String>,
+    /// Chooses settings by the grid of this name in the folder tuning beside that of claims, with one policy alone and
+    /// by validation data, and writes choice and values into NAME.chosen.toml there.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "smoke", "json", "accept_checked"])]
+    pub(super) tune: Option<String>,
     /// Uses a small budget, about a minute for all claims: it shows that everything works, and decides nothing.
     #[arg(long)]
     pub(super) smoke: bool,

@@ -89,6 +89,13 @@ impl Show {
         }
     }
 
+    /// Writes such a line, unless nothing is to be shown.
+    pub fn noted(&self, text: &str) {
+        if !matches!(self.how, How::Nothing) {
+            self.note(&format!("fedgenie: {text}"));
+        }
+    }
+
     fn with_work(&self, change: impl FnOnce(&mut Work, f64)) {
         if matches!(self.how, How::Nothing) {
             return;
@@ -143,6 +150,8 @@ impl Progress for Show {
                 Box::new(move || shared.tick(span, |text, _| say(text)))
             }
             How::Bar(bar) => {
+                // It may have been finished with the runs before.
+                bar.reset();
                 bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
                 bar.set_length(PARTS);
                 let style = ProgressStyle::with_template("{bar:30} {msg}, {elapsed} elapsed");

@@ -34,11 +34,7 @@ pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
     let checkpoint = arguments.checkpoint.as_deref().map_or(Ok(Interval::default()), str::parse)?;
     let how = how_to_resume(arguments);
     let interruption = Interruption::watch(how.clone()).map_err(|error| Error::Threads(error.to_string()))?;
-    let experiment = Experiment::load(&arguments.scenario, &overrides_of(arguments, host)?)?;
-    if let Some((name, found)) = experiment.unused_task() {
-        let message = format!("the scenario has [task.{found}], and --with gives {name}; leave one of the two out");
-        return Err(Error::Usage(message));
-    }
+    let experiment = loaded(arguments, host)?;
     let threads = Arc::new(threads_of(arguments.threads.as_deref(), host)?);
     let shard = arguments.shard.as_deref();
     let shard = shard.map_or(Ok(Shard::WHOLE), |written| shard_of(written, |name| std::env::var(name).ok()))?;
@@ -64,7 +60,8 @@ pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
     if arguments.dry_run {
         return tell_forecast(&experiment, &options, (&threads, &interruption), arguments);
     }
-    let Outcome { summary, failures, complete, total, conclusion } = experiment.run_with(&options, &threads)?;
+    let (experiment, outcome) = carried_out(experiment, &options, &threads)?;
+    let Outcome { summary, failures, complete, total, conclusion, .. } = outcome;
     let code = failures.iter().map(|(_, error)| error.exit_code()).max().unwrap_or(0);
     let kept = format!("{complete} of {total} runs are complete");
     let is_written = match conclusion {
@@ -100,6 +97,27 @@ pub fn run(arguments: &RunArguments, host: &dyn Host) -> Result<u8, Error> {
         print(&report(&experiment, &summary, arguments, is_written))?;
     }
     Ok(interruption.code().unwrap_or(code))
+}
+
+/// The experiment, with the program's policies and tasks.
+fn loaded(arguments: &RunArguments, host: &dyn Host) -> Result<Experiment, Error> {
+    let experiment = Experiment::load(&arguments.scenario, &overrides_of(arguments, host)?)?;
+    match experiment.unused_task() {
+        Some((name, found)) => Err(Error::Usage(format!(
+            "the scenario has [task.{found}], and --with gives {name}; leave one of the two out"
+        ))),
+        None => Ok(experiment),
+    }
+}
+
+/// Carries the experiment out. Returns it with the seeds that it has in the end.
+fn carried_out(
+    experiment: Experiment,
+    options: &RunOptions<'_>,
+    threads: &Threads,
+) -> Result<(Experiment, Outcome), Error> {
+    let mut outcome = experiment.run_with(options, threads)?;
+    Ok((outcome.grown.take().map_or(experiment, |grown| *grown), outcome))
 }
 
 /// Says what the experiment would cost. A signal ends the trial as it ends runs.
@@ -177,6 +195,10 @@ impl Progress for Watched<'_> {
         say(&format!("fedgenie: error: {}", message(&error.to_string())));
     }
 
+    fn looked(&self, found: &str) {
+        self.show.noted(found);
+    }
+
     fn writing_begins(&self, folder: &Folder) {
         self.interruption.writing_begins(folder);
     }
@@ -215,6 +237,11 @@ fn overrides_of(arguments: &RunArguments, host: &dyn Host) -> Result<Overrides, 
     }
     if let Some(ties) = &arguments.ties {
         set.push(("ties".to_owned(), ties_of(ties)?));
+    }
+    if let Some(most) = &arguments.until_decided {
+        let most = whole_number("until-decided", most, (1, limits::SEEDS))?;
+        let margin = arguments.margin.as_ref().map_or_else(String::new, |margin| format!(", margin = {margin}"));
+        set.push(("seeds".to_owned(), format!("{{ until = \"decided\", at_most = {most}{margin} }}")));
     }
     let seeds = arguments.seeds.as_deref().map(|seeds| whole_number("seeds", seeds, (1, limits::SEEDS))).transpose()?;
     let seeds = seeds.map(|seeds| seeds as u32);

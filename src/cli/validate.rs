@@ -3,12 +3,12 @@
 use super::progress::Show;
 use super::{Host, ValidateArguments, kinds_of, print, print_json, say, threads_of};
 use fedgenie::error::Error;
-use fedgenie::experiment::ROUNDS_PER_LOOK;
 use fedgenie::experiment::cpu::Cpu;
+use fedgenie::experiment::{Earlier, ROUNDS_PER_LOOK, RunOptions};
 use fedgenie::text::{self, escaped};
 use fedgenie::validation::{
     Budget, Claim, ClaimResult, HEADING, Kept, Laboratory, NotRun, Provenance, Row, markdown, read_claims,
-    seconds_of_all, table, today, validate as check,
+    seconds_of_all, table, today, tuning, validate as check,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,9 @@ const RESULTS: &str = "RESULTS.md";
 
 pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Error> {
     let folder = arguments.claims.clone().unwrap_or_else(|| PathBuf::from(CLAIMS));
+    if let Some(name) = &arguments.tune {
+        return tune(&folder, name, arguments, host);
+    }
     let budget = if arguments.smoke { Budget::Smoke } else { Budget::Full };
     let claims = read_claims(&folder, &arguments.names)?;
     let (claims, others): (Vec<Claim>, Vec<Claim>) =
@@ -87,6 +90,22 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     }
     let unexpected = results.iter().flat_map(ClaimResult::rows).any(|row| !row.is_as_expected());
     Ok(u8::from(unexpected))
+}
+
+/// Chooses settings by a grid. With `--out` runs are kept in that folder, and an interrupted choice goes on.
+fn tune(claims: &Path, name: &str, arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Error> {
+    let threads = threads_of(arguments.threads.as_deref(), host)?;
+    let progress = Show::new(arguments.quiet)?;
+    let Provenance { version, commit, date, machine } = provenance(claims, threads.count());
+    let made = format!("version {version}, commit {commit}, {date}, {machine}");
+    let options = RunOptions { earlier: Earlier::Resume, progress: &progress, ..RunOptions::default() };
+    let places = (arguments.data.clone(), arguments.out.as_deref());
+    let (file, chosen) = tuning::tune(&claims.with_file_name("tuning"), name, places, &options, &threads, made)?;
+    print(&tuning::told(&chosen))?;
+    if !arguments.quiet {
+        say(&format!("written to {}", text::path(&file)));
+    }
+    Ok(0)
 }
 
 /// What the verdicts come from.

@@ -214,7 +214,11 @@ fn what_a_wrong_claim_gets_to_hear() {
             r#"{ scenario = "large", policies"#,
             r#"there is no scenario "large"; there are small"#,
         ),
-        (r#"expected = "supported""#, r#"expected = "true""#, "supported, not-supported or undecided"),
+        (
+            r#"expected = "supported""#,
+            r#"expected = "true""#,
+            "supported, not-supported, no-difference, undecided or not-judged",
+        ),
         ("at-least = 0", "at_least = 0", "unknown field `at_least`"),
         ("../scenario.toml", "../nowhere.toml", "nowhere.toml"),
         (r#"source = "a test""#, "", "missing field `source`"),
@@ -642,7 +646,11 @@ fn a_validation_that_was_interrupted_goes_on_where_it_stopped() {
     assert!(whole.get("runs").is_none());
     let first = validate(&["--out", "kept"]);
     assert_eq!((&first["claims"], &first["runs"]), (&whole["claims"], &serde_json::json!({ "reused": 0, "made": 36 })));
-    assert!(place.text("kept/RESULTS.md").contains("6 supported, 3 not supported, 0 undecided"));
+    assert!(
+        place
+            .text("kept/RESULTS.md")
+            .contains("6 supported, 3 not supported, 0 no difference, 0 undecided, 0 not judged")
+    );
 
     // As a process leaves it that was killed: complete runs, an unfinished one, no manifest.
     let folders = std::fs::read_dir(place.path("kept")).unwrap().map(|entry| entry.unwrap().path());

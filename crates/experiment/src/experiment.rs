@@ -33,6 +33,7 @@ pub mod heavy;
 mod incomplete;
 pub mod kept;
 mod last;
+mod looks;
 mod measured;
 pub mod merge;
 mod names;
@@ -84,7 +85,9 @@ pub use watch::{CONVERGENCE, Converged, Reached, Watch};
 
 use crate::error::Error;
 use crate::scenario::tree::{self, Node};
-use crate::scenario::{Kinds, Point, Reach, Scenario, ScenarioError, Surroundings, Sweep, expand_sweep};
+use crate::scenario::{
+    Kinds, Point, Reach, Scenario, ScenarioError, Seeds, Surroundings, Sweep, UntilDecided, expand_sweep,
+};
 use fedgenie_core::limits;
 use fedgenie_core::text;
 use fedgenie_simulator::task::{self, DataCache};
@@ -140,8 +143,10 @@ fn absolute(folder: &Path) -> Result<PathBuf, Error> {
 pub struct Experiment {
     /// The scenario at every point of its sweep; one without a sweep.
     pub points: Vec<(Point, Scenario)>,
-    /// The seeds.
+    /// The seeds; those so far, where seeds are added.
     pub seeds: Vec<u64>,
+    /// The plan by which seeds are added until the first answer is decided.
+    pub until: Option<UntilDecided>,
     /// The resolved scenario with its sweep, as TOML.
     pub resolved: String,
     /// Settings that policies override outside the sweep: label, path, value.
@@ -280,12 +285,25 @@ impl Experiment {
             return Err(ScenarioError::new(&root, "sweep", message).into());
         }
         let (seeds, resolved) = (whole.sections.seeds.list(), whole.to_toml());
-        let runs = [points.len(), seeds.len(), whole.arms.len()].iter().map(|&count| count as u128).product();
+        let until = whole.sections.seeds.until().cloned();
+        let most = until.as_ref().map_or(seeds.len(), |until| until.at_most as usize);
+        let runs = [points.len(), most, whole.arms.len()].iter().map(|&count| count as u128).product();
         check_runs(runs).map_err(|message| ScenarioError::new(&root, "seeds", message))?;
         let overriding = whole.arms.iter().filter(|arm| !arm.with.is_empty());
         let with = overriding.map(|arm| (arm.label.clone(), arm.overridden())).collect();
         let (base, data) = (reach.base.clone(), reach.data.clone());
-        Ok(Self { points, seeds, resolved, with, base, data, reach, kinds, root })
+        Ok(Self { points, seeds, until, resolved, with, base, data, reach, kinds, root })
+    }
+
+    /// The same experiment with the seeds that a plan has so far.
+    ///
+    /// # Errors
+    /// None, unless a file has changed meanwhile.
+    pub(super) fn at_look(&self, until: UntilDecided) -> Result<Self, Error> {
+        let mut root = self.root.clone();
+        let seeds = toml::Value::try_from(Seeds::Until(until)).expect("a plan has only values that TOML can write");
+        root.set("seeds", tree::parse_value(&seeds.to_string(), "seeds")).map_err(ScenarioError::from)?;
+        Self::from_tree_with(root, self.reach.clone(), self.kinds.clone())
     }
 
     /// The scenario at its first point.
@@ -310,7 +328,8 @@ impl Experiment {
         let mut runs = Vec::new();
         for (point, (_, scenario)) in self.points.iter().enumerate() {
             for &seed in &self.seeds {
-                for (arm, described) in scenario.arms.iter().enumerate() {
+                let has = |label: &str| self.until.as_ref().is_none_or(|until| until.has(label, seed));
+                for (arm, described) in scenario.arms.iter().enumerate().filter(|(_, arm)| has(&arm.label)) {
                     let name = run_name(&described.label, (point, self.points.len()), seed);
                     runs.push(RunId { point, seed, arm, name });
                 }
@@ -344,7 +363,13 @@ impl Experiment {
         let incomplete = incomplete.collect();
         Summary {
             incomplete,
-            ..Summary::new(named, (&points, sweep), (&labels, sections.report.clone()), runs, answers::answers)
+            ..Summary::new(
+                named,
+                (&points, sweep),
+                (&labels, sections.report.clone(), self.until.clone()),
+                runs,
+                answers::answers,
+            )
         }
     }
 

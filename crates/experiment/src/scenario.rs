@@ -21,6 +21,7 @@ pub mod read;
 pub mod report;
 pub mod schema;
 mod sections;
+pub mod seeds;
 mod shares;
 pub mod sweep;
 mod ties;
@@ -40,7 +41,8 @@ pub use privacy::PrivacyConfig;
 pub use reach::Reach;
 pub use read::ScenarioError;
 pub(crate) use sections::is_name;
-pub use sections::{RecordConfig, RegretConfig, Seeds, StopConfig, TrainingConfig};
+pub use sections::{RecordConfig, RegretConfig, StopConfig, TrainingConfig};
+pub use seeds::{Seeds, UntilDecided};
 pub use sweep::{Sweep, expand_sweep};
 pub use ties::TiesConfig;
 pub use with::Override;
@@ -55,7 +57,7 @@ use fedgenie_simulator::policy::{Known, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
 use fedgenie_simulator::task::{TaskConfig, TaskSettings, none};
-use fedgenie_simulator::world::{WorldError, WorldPlan};
+use fedgenie_simulator::world::{ControlsConfig, WorldError, WorldPlan};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -72,7 +74,7 @@ pub struct Sections {
     /// One line for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// How many seeds (1, 2, …), or a list of them.
+    /// How many seeds (1, 2, …), a list of them, or until when they are added.
     pub seeds: Seeds,
     /// End of a run: at the first of these that is reached. May be left out where a budget ends it.
     #[serde(default)]
@@ -116,6 +118,9 @@ pub struct Sections {
     /// Evaluation: when the global model is tested, and targets for its metrics.
     #[serde(default)]
     pub evaluate: EvaluateConfig,
+    /// Controls: what the results of policies stand beside, made once for each seed and point.
+    #[serde(default, skip_serializing_if = "ControlsConfig::is_default")]
+    pub controls: ControlsConfig,
     /// Records: which rounds are written.
     #[serde(default)]
     pub record: RecordConfig,
@@ -238,6 +243,7 @@ impl Scenario {
                 let message = format!("the task ({task}) measures nothing on a client's own data; take the key out");
                 return Err(wrong(Complaint::new("evaluate.clients", message)));
             }
+            plan.controls.check_task(&*plan.task).map_err(|complaint| wrong(complaint.below("controls")))?;
             sections.check_metrics(&plan.task.measures()).map_err(wrong)
         };
         check(&self.sections, &self.plan, &self.tree)?;

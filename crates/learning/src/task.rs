@@ -102,6 +102,12 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// Whatever ends the run.
     fn evaluate(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) -> Result<(), Failure>;
 
+    /// The data on which a model is measured that a client has trained alone: the test data, or those of the client,
+    /// where clients have some of their own.
+    fn test_of_alone(&self, _client: ClientId) -> On<'static> {
+        On::Test
+    }
+
     /// Names and shapes of the tensors that a model's numbers are, for its file: [`Task::layout`] says which of them
     /// clusters share.
     fn tensors(&self) -> Vec<TensorLayout>;

@@ -1,4 +1,5 @@
-//! Rows of controls: metrics without learning, beside which results of policies stand in tables.
+//! Rows of controls: metrics without learning or without a federation, beside which results of policies stand in
+//! tables.
 
 use super::study::{Quantity, Study};
 use fedgenie_core::math::statistics::Estimate;

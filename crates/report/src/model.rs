@@ -17,7 +17,7 @@ pub struct Report {
     /// The experiments: one entry per result folder.
     pub experiments: Vec<Experiment>,
     /// The main findings, in sentences, two at most for each folder: the best policy or point, and the candidates not
-    /// told apart from it.
+    /// told apart from it; and how much is learned beside a control that is trained.
     pub answers: Vec<String>,
     /// The other findings, and how many seeds would tell more.
     pub more: Vec<String>,

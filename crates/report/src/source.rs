@@ -6,7 +6,7 @@ use fedgenie_experiment::experiment::shelf::Shelf;
 use fedgenie_experiment::experiment::stored::{Changed, Notice, Reader, RunState, Status, Stored, name_of, of_runs};
 use fedgenie_experiment::experiment::{Experiment, Incomplete, Summary, build, warnings};
 use fedgenie_experiment::scenario::report::{ReportConfig, check_reference};
-use fedgenie_experiment::scenario::{Point, Sweep};
+use fedgenie_experiment::scenario::{Point, Seeds, Sweep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl Results {
             points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
         let sweep = Sweep::of(&table, &settings);
         let named = (scenario_name.as_str(), text("title"));
-        let wishes = (&manifest.arms[..], ReportConfig::of(&table));
+        let wishes = (&manifest.arms[..], ReportConfig::of(&table), Seeds::until_of(&table));
         let summary = Summary::new(named, (&points, sweep), wishes, runs, answers);
         let incomplete = states.iter().filter_map(Incomplete::of).collect();
         let mut warnings: Vec<String> = notices.into_iter().map(|Notice { text, .. }| text).collect();

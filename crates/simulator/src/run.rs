@@ -19,6 +19,7 @@
 
 mod asked;
 mod checkpoint;
+mod controls;
 mod error;
 mod initial;
 mod learning;
@@ -33,6 +34,7 @@ mod timeline;
 
 pub use crate::world::Metrics;
 pub use asked::Heard;
+pub use controls::Part;
 pub use error::{Role, RunError};
 pub use learning::Trial;
 pub use meters::{End, Evaluations};

@@ -205,6 +205,20 @@ pub trait Material {
     /// # Errors
     /// If the data cannot be spread like this.
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError>;
+
+    /// The task of one client that has all examples that [`Material::deal`] spreads over these clients, each once;
+    /// `None` if the task cannot be put in one place.
+    ///
+    /// # Errors
+    /// If the data cannot be spread like this.
+    fn pool(
+        self: Box<Self>,
+        _clients: usize,
+        _sizes: &[u32],
+        _streams: &Streams,
+    ) -> Result<Option<Arc<dyn Task>>, TaskError> {
+        Ok(None)
+    }
 }
 
 /// A task that needs no data to be spread.

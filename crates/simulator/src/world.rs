@@ -2,6 +2,7 @@
 
 mod budget;
 mod checks;
+pub mod controls;
 mod effective;
 mod first_updates;
 pub(crate) mod hindsight;
@@ -12,6 +13,8 @@ mod training;
 mod truth;
 
 pub use budget::{Budget, BudgetPlan, Most};
+use controls::Controls;
+pub use controls::{Centralised, ControlsConfig, Local, TrainedControl};
 pub(crate) use first_updates::{FirstJob, FirstUpdates};
 pub use policies::Evaluated;
 pub use training::Training;
@@ -81,6 +84,8 @@ pub struct WorldPlan {
     pub rounds: Option<u32>,
     /// The budget, where there is one.
     pub budget: Option<BudgetPlan>,
+    /// What the results of policies stand beside.
+    pub controls: ControlsConfig,
 }
 
 /// Clients, data, and the truth about them.
@@ -120,6 +125,8 @@ pub struct World {
     pub drift: Option<Moved>,
     /// The test examples of each server, when they are asked for.
     server_tests: OnceLock<Vec<Vec<u32>>>,
+    /// The controls.
+    pub(crate) controls: Controls,
     /// The metrics of the model that runs begin with, when they are asked for.
     pub(crate) initial: Mutex<Option<Metrics>>,
     /// What its runs have trained from the model that they begin with.
@@ -198,6 +205,7 @@ impl WorldPlan {
             budget,
             mut warnings,
         } = self.foundation(seed, cache)?;
+        let pooled = self.pooled(&population, &streams, cache)?;
         let truth = match self.reward {
             Some(reward) => Some(Truth::new(reward, &self.meters, &population, &rule, &mut warnings)?),
             None => None,
@@ -239,6 +247,7 @@ impl WorldPlan {
             warnings,
             drift,
             server_tests: OnceLock::new(),
+            controls: Controls { config: self.controls, pooled, ..Controls::default() },
             initial: Mutex::new(None),
             first_updates: FirstUpdates::default(),
         })
@@ -256,7 +265,8 @@ impl WorldPlan {
     /// # Errors
     /// As [`WorldPlan::build`].
     pub fn check(&self, seed: u64, cache: &DataCache) -> Result<(), WorldError> {
-        self.foundation(seed, cache).map(|_| ())
+        let Foundation { population, streams, .. } = self.foundation(seed, cache)?;
+        self.pooled(&population, &streams, cache).map(drop)
     }
 
     fn foundation(&self, seed: u64, cache: &DataCache) -> Result<Foundation, WorldError> {

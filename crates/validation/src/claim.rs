@@ -11,6 +11,9 @@
 //! set = { "stop.virtual_time" = "100 s" }                      # optional, as `--set`
 //! smoke = { seeds = 4, set = { "stop.virtual_time" = "20 s" } } # changes of the small budget
 //!
+//! [learns]                                                     # optional: when a comparison of learned models counts
+//! settled = 0.25
+//!
 //! [[check]]
 //! claim = "The regret of BSFL is below that of random selection"
 //! paper = "lower"                                              # the paper's value, if it gives one
@@ -21,6 +24,7 @@
 //! smoke = { expected = "undecided", set = { } }                # optional: other parameters of the statistic, other verdict
 //! ```
 
+use super::learns::Learns;
 use super::statistic::StatisticConfig;
 use super::verdict::{Rule, Verdict};
 use fedgenie_experiment::error::Error;
@@ -64,6 +68,8 @@ pub struct Claim {
     pub run: When,
     /// The scenarios, by name.
     pub scenarios: BTreeMap<String, ScenarioUse>,
+    /// When a comparison on a learned task counts.
+    pub learns: Option<Learns>,
     /// The checks.
     pub checks: Vec<Check>,
 }
@@ -77,6 +83,8 @@ struct ClaimFile {
     run: When,
     #[serde(default, rename = "scenario")]
     scenarios: BTreeMap<String, ScenarioUse>,
+    #[serde(default)]
+    learns: Option<Learns>,
     #[serde(rename = "check")]
     checks: Vec<CheckFile>,
 }
@@ -139,6 +147,8 @@ pub struct Check {
     pub smoke_expected: BTreeMap<String, Verdict>,
     /// The explanation.
     pub because: Option<String>,
+    /// Whether a model decides its numbers, which then count only if that learns.
+    pub learns: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -154,8 +164,14 @@ struct CheckFile {
     expected: Expected,
     #[serde(default)]
     because: Option<String>,
+    #[serde(default = "yes")]
+    learns: bool,
     #[serde(default)]
     smoke: SmokeCheck,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -169,7 +185,10 @@ struct SmokeCheck {
 
 /// One verdict for all numbers, or one for each.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "supported, not-supported or undecided, or a table of these by label")]
+#[serde(
+    untagged,
+    expecting = "supported, not-supported, no-difference, undecided or not-judged, or a table of these by label"
+)]
 enum Expected {
     All(Verdict),
     Each(BTreeMap<String, Verdict>),
@@ -211,6 +230,7 @@ impl Check {
             smoke_expected: file.smoke.expected.map_or_else(|| expected.clone(), Expected::by_label),
             expected,
             because: file.because,
+            learns: file.learns,
         })
     }
 
@@ -241,6 +261,7 @@ impl Claim {
             let claim = check.claim.clone();
             Check::new(check).map_err(|message| wrong(format!("check {} ({claim:?}): {message}", index + 1)))
         };
+        file.learns.as_ref().map_or(Ok(()), Learns::check).map_err(wrong)?;
         Ok(Self {
             name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             folder: path.parent().unwrap_or(Path::new(".")).to_owned(),
@@ -248,6 +269,7 @@ impl Claim {
             source: file.source,
             run: file.run,
             scenarios: file.scenarios,
+            learns: file.learns,
             checks: file.checks.into_iter().enumerate().map(check).collect::<Result<_, _>>()?,
         })
     }
@@ -255,6 +277,15 @@ impl Claim {
     /// Whether it runs when these claims are named; an empty list stands for all.
     pub fn runs_among(&self, names: &[String]) -> bool {
         self.run == When::Always || names.contains(&self.name)
+    }
+
+    /// Adds the claim to an error.
+    pub(super) fn explain_whole(&self, error: Error) -> Error {
+        match error {
+            Error::Usage(message) => Error::Usage(format!("claim {}: {message}", self.name)),
+            Error::Scenario(error) => Error::Usage(format!("claim {}: {error}", self.name)),
+            other => other,
+        }
     }
 
     /// Adds the check to an error.

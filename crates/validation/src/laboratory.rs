@@ -192,6 +192,17 @@ impl<'a> Laboratory<'a> {
         Ok(measurement)
     }
 
+    /// Why the runs of a claim cannot decide on a learned task; `None` if they can, or it does not say when they could.
+    ///
+    /// # Errors
+    /// As [`Self::measure`].
+    pub fn objection(&self, claim: &Claim) -> Result<Option<String>, Error> {
+        match &claim.learns {
+            Some(learns) if self.budget == Budget::Full => learns.objection(&Context { laboratory: self, claim }),
+            _ => Ok(None),
+        }
+    }
+
     fn load(&self, key: &Key) -> Result<Experiment, Error> {
         let (file, seeds, set) = key;
         Experiment::load(
@@ -331,6 +342,16 @@ impl Context<'_> {
         };
         let (seeds, set) = scenario.overrides(self.laboratory.budget);
         Ok((self.claim.folder.join(&scenario.file), seeds, set))
+    }
+
+    /// The names of the claim's scenarios.
+    pub fn scenarios(&self) -> impl Iterator<Item = &str> {
+        self.claim.scenarios.keys().map(String::as_str)
+    }
+
+    /// The folder of grids and choices.
+    pub fn tuning(&self) -> PathBuf {
+        self.claim.folder.join("../tuning")
     }
 
     /// The runs of one of the claim's scenarios.

@@ -15,13 +15,18 @@
 mod claim;
 mod clock;
 mod laboratory;
+mod learns;
+mod margin;
 mod results;
 mod statistic;
+pub mod tuning;
 mod verdict;
 
 pub use claim::{Budget, Check, Claim, When, read_claims};
 pub use clock::{seconds_of, today};
 pub use laboratory::{Kept, Laboratory};
+pub use learns::Learns;
+pub use margin::{Margin, margin_of};
 pub use results::{CheckResult, ClaimResult, HEADING, NotRun, Provenance, Row, markdown, seconds_of_all, table};
 pub use statistic::{Measured, Measurement, StatisticConfig};
 pub use verdict::{Rule, Verdict};
@@ -35,9 +40,11 @@ use fedgenie_experiment::error::Error;
 pub fn validate(claim: &Claim, laboratory: &Laboratory<'_>) -> Result<ClaimResult, Error> {
     laboratory.take_reused();
     let (checks, seconds) = seconds_of(|| {
+        let objection = laboratory.objection(claim).map_err(|error| claim.explain_whole(error))?;
         let check = |check: &Check| {
             let measurement = laboratory.measure(claim, check).map_err(|error| claim.explain(check, error))?;
-            CheckResult::new(claim, check, measurement, laboratory.budget())
+            let objection = objection.as_deref().filter(|_| check.learns);
+            CheckResult::new((claim, check), measurement, laboratory.budget(), objection)
         };
         claim.checks.iter().map(check).collect::<Result<Vec<_>, Error>>()
     });

@@ -14,6 +14,7 @@ mod overlap_rank;
 mod ratio;
 mod reach;
 mod recovery;
+mod sequential;
 mod solvers;
 mod theorem;
 mod utility;
@@ -43,6 +44,9 @@ pub struct Measured {
     /// Whether the number is deterministic. A deterministic quantity has no interval; its value alone decides the
     /// verdict. A random one without an interval stays undecided.
     pub is_exact: bool,
+    /// The values that count as no difference, of a comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub none: Option<[f64; 2]>,
     /// Note for readers of the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -51,11 +55,11 @@ pub struct Measured {
 impl Measured {
     fn estimate(label: impl Into<String>, estimate: Estimate) -> Self {
         let Estimate { mean: value, ci95, n } = estimate;
-        Self { label: label.into(), value, ci95, n, is_exact: false, note: None }
+        Self { label: label.into(), value, ci95, n, is_exact: false, none: None, note: None }
     }
 
     fn exact(label: impl Into<String>, value: f64, n: usize) -> Self {
-        Self { label: label.into(), value, ci95: None, n, is_exact: true, note: None }
+        Self { label: label.into(), value, ci95: None, n, is_exact: true, none: None, note: None }
     }
 }
 
@@ -131,6 +135,7 @@ statistics! {
     "coverage" => coverage::Coverage;
     "exponent-coverage" => exponent_coverage::ExponentCoverage;
     "laws" => laws::Laws;
+    "sequential" => sequential::Sequential;
 }
 
 fn usage<T>(message: impl Into<String>) -> Result<T, Error> {

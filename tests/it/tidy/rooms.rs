@@ -20,7 +20,7 @@ const CIRCLES: [(&str, &[&str]); 13] = [
     ("crates/simulator/src/population", &["availability", "law", "link", "trace"]),
     ("crates/simulator/src/population/trace", &["flash", "flash_json"]),
     // A catalogue and its entries.
-    ("crates/validation/src", &["claim", "laboratory", "statistic"]),
+    ("crates/validation/src", &["claim", "laboratory", "learns", "statistic"]),
 ];
 
 /// Rooms of `crates/simulator/src`, each with those that its files import from. A file belongs to the room with the

@@ -5,6 +5,7 @@ pub mod kolmogorov;
 pub mod paired;
 pub mod survival;
 
+use super::special::normal_quantile;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -26,10 +27,49 @@ impl Estimate {
     }
 }
 
+/// The share of intervals that may miss what they are about: 5 %, of [`Estimate::ci95`], unless a function is asked for
+/// another.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Miss(f64);
+
+impl Miss {
+    /// 5 %, as everywhere but where values are looked at several times or compared with many others.
+    pub const USUAL: Self = Self(0.05);
+
+    /// This share.
+    ///
+    /// # Panics
+    /// If it is not between 0 and 1.
+    pub fn of(share: f64) -> Self {
+        assert!(share > 0.0 && share < 1.0, "a share of intervals, not {share}");
+        Self(share)
+    }
+
+    /// The share.
+    pub const fn share(self) -> f64 {
+        self.0
+    }
+
+    /// The quantile at the upper end of an interval: 0.975 where 5 % miss.
+    fn upper(self) -> f64 {
+        if self == Self::USUAL { 0.975 } else { 1.0 - self.0 / 2.0 }
+    }
+
+    /// That of the standard normal distribution.
+    fn normal(self) -> f64 {
+        if self == Self::USUAL { Z } else { normal_quantile(self.upper()) }
+    }
+}
+
 /// Mean and Student's t interval of independent values; `None` if there are no values or one is not finite.
 ///
 /// The interval is `mean ± t_{0.975, n−1}·s/√n` with the unbiased sample variance `s²`.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
+    estimate_at(values, Miss::USUAL)
+}
+
+/// The same, with an interval that misses the mean more or less often.
+pub fn estimate_at(values: &[f64], miss: Miss) -> Option<Estimate> {
     if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
@@ -38,7 +78,7 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
     let ci95 = (n > 1).then(|| {
         let variance = variance(values);
         let student = StudentsT::new(0.0, 1.0, (n - 1) as f64).expect("at least one degree of freedom");
-        let half = student.inverse_cdf(0.975) * (variance / n as f64).sqrt();
+        let half = student.inverse_cdf(miss.upper()) * (variance / n as f64).sqrt();
         [mean - half, mean + half]
     });
     Some(Estimate { mean, ci95, n })
@@ -49,9 +89,17 @@ pub fn estimate(values: &[f64]) -> Option<Estimate> {
 /// # Panics
 /// If the two have different lengths.
 pub fn paired_difference(left: &[f64], right: &[f64]) -> Option<Estimate> {
+    paired_difference_at(left, right, Miss::USUAL)
+}
+
+/// The same, with an interval that misses the mean more or less often.
+///
+/// # Panics
+/// If the two have different lengths.
+pub fn paired_difference_at(left: &[f64], right: &[f64], miss: Miss) -> Option<Estimate> {
     assert_eq!(left.len(), right.len(), "values come in pairs");
     let differences: Vec<f64> = left.iter().zip(right).map(|(left, right)| left - right).collect();
-    estimate(&differences)
+    estimate_at(&differences, miss)
 }
 
 /// Mean and t interval of the difference of independent samples, `left − right`, after B. L. Welch (Biometrika 1947);
@@ -129,10 +177,18 @@ pub fn quantile(ascending: &[f64], u: f64) -> f64 {
 /// # Panics
 /// If there are more successes than trials, or no trial.
 pub fn proportion(successes: u64, trials: u64) -> Estimate {
+    proportion_at(successes, trials, Miss::USUAL)
+}
+
+/// The same, with an interval that misses the share more or less often.
+///
+/// # Panics
+/// If there are more successes than trials, or no trial.
+pub fn proportion_at(successes: u64, trials: u64, miss: Miss) -> Estimate {
     assert!(successes <= trials && trials > 0, "{successes} successes in {trials} trials");
-    let (n, share) = (trials as f64, successes as f64 / trials as f64);
-    let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
-    let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let (n, share, z) = (trials as f64, successes as f64 / trials as f64, miss.normal());
+    let middle = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    let half = z / (1.0 + z * z / n) * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
     Estimate { mean: share, ci95: Some([(middle - half).max(0.0), (middle + half).min(1.0)]), n: trials as usize }
 }
 

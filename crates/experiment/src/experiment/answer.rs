@@ -31,13 +31,17 @@ pub struct Other {
     pub name: Name,
     /// Its value minus the best's.
     pub difference: f64,
-    /// The 95 % interval of the difference; `None` for a single seed.
+    /// The 95 % interval of the difference; `None` for a single seed. Where seeds are added until an answer is decided,
+    /// the interval with which that is decided, which misses less often: see [`Looked::miss`].
     pub ci95: Option<[f64; 2]>,
     /// Its value divided by the best's; `None` unless both are above 0.
     pub ratio: Option<f64>,
     /// About how many seeds would tell the two apart, where they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds_needed: Option<u64>,
+    /// Its seeds, if it got no more since it was surely worse.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u32>,
     /// Its difference to the best in another quantity: the metric of a target, or the time of as many rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Beside>,
@@ -87,6 +91,24 @@ pub struct Nearest {
     pub value: Estimate,
 }
 
+/// How far seeds were added until an answer is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Looked {
+    /// The number of the look, from 1.
+    pub look: usize,
+    /// The most looks.
+    pub of: usize,
+    /// Seeds so far.
+    pub seeds: u32,
+    /// The share of intervals that may miss, of each difference at this look.
+    pub miss: f64,
+    /// The largest difference that counts as none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
+    /// Whether each other is told apart from the best, equal to it, or was dropped.
+    pub decided: bool,
+}
+
 /// An answer to one question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
@@ -133,8 +155,12 @@ pub struct Answer {
     /// Who comes nearest, where the quantity is the time to a target that no run reaches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<Nearest>,
-    /// Candidates that are not told apart from the best.
+    /// Candidates that are not told apart from the best; where seeds are added until an answer is decided and a margin
+    /// is given, those whose difference lies within it.
     pub equal: Vec<Name>,
+    /// How often the runs were looked at, where seeds are added until an answer is decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looks: Option<Looked>,
     /// All others with as many seeds, the nearest first.
     pub others: Vec<Other>,
     /// Candidates of which not all runs arrive, or have the quantity.

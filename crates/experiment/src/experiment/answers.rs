@@ -21,12 +21,15 @@ mod unreached;
 pub(super) use remedy::of_unfair;
 pub use sentences::{Told, sentences};
 
-use super::answer::{Answer, Beside, Name, Other, Partial, Question};
-use super::compared::{Aim, Unranked, is_told_apart, rank, seeds_needed};
+use super::answer::{Answer, Beside, Looked, Name, Other, Partial, Question};
+use super::compared::{Aim, Unranked, is_told_apart, rank_at, seeds_needed};
+use super::controls;
 use super::sample::Sample;
 use super::until::{self, FollowUp};
 use super::{INTERVAL_SEEDS, RunSummary, Summary};
-use fedgenie_core::math::statistics::Estimate;
+use crate::scenario::UntilDecided;
+use fedgenie_core::math::statistics::{Estimate, Miss};
+use std::collections::BTreeSet;
 
 /// Candidates of one question.
 struct Field {
@@ -204,38 +207,20 @@ fn among_equals(summary: &Summary, first: &Answer, (aim, field): (&Aim, Field)) 
 
 /// The answers of an experiment in sentences for people.
 pub fn told(summary: &Summary) -> Told {
-    sentences(&summary.answers, &summary.points)
+    let Told { mut first, rest } = sentences(&summary.answers, &summary.points);
+    first.extend(controls::learning(summary));
+    Told { first, rest }
 }
 
 /// The answer to one question. `beside` is another quantity of the same candidates.
 fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Field)>) -> Option<Answer> {
-    let found = rank(&field.candidates, aim.better)?;
+    let against = field.candidates.len() - 1;
+    let plan = summary.until.as_ref();
+    let found = rank_at(&field.candidates, aim.better, miss_of(plan, against))?;
     let follow_up = Sample::follow_up(&field.candidates);
     let name = |index: usize| field.names[index].clone();
-    let mut answer = Answer {
-        question: field.question,
-        point: field.point,
-        policy: field.policy.clone(),
-        among: None,
-        among_words: String::new(),
-        by: aim.key.clone(),
-        is_common_level: false,
-        quantity: aim.words.clone(),
-        unit: aim.unit,
-        better: aim.better,
-        ranked: found.is_ok(),
-        reason: None,
-        remedy: Vec::new(),
-        best: None,
-        value: None,
-        horizon: Some(follow_up.horizon).filter(|end| end.is_finite()),
-        edge: None,
-        nearest: None,
-        equal: Vec::new(),
-        others: Vec::new(),
-        partial: partial(field),
-        sees_truth: field.knowing.iter().map(|(label, sample)| (label.clone(), sample.estimate(follow_up))).collect(),
-    };
+    let mut answer = unanswered(aim, (field, plan), follow_up);
+    answer.ranked = found.is_ok();
     let ranking = match found {
         Ok(ranking) => ranking,
         Err(Unranked::OtherSeeds) => {
@@ -254,16 +239,20 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
     answer.best = Some(name(ranking.best));
     answer.value = Some(ranking.value);
     answer.edge = edge(summary, field, ranking.best);
-    let mut others = ranking.others;
-    others.sort_by(|(_, one), (_, other)| one.mean.abs().total_cmp(&other.mean.abs()));
-    let is_open = |found: &Estimate| ranking.value.n >= INTERVAL_SEEDS && !is_told_apart(found);
-    answer.equal = others.iter().filter(|(_, found)| is_open(found)).map(|(index, _)| name(*index)).collect();
+    let others = others_of(field, ranking.others, (ranking.best, plan, follow_up));
+    let is_equal = |found: &Estimate| match plan.and_then(|plan| plan.margin) {
+        Some(margin) => found.n >= INTERVAL_SEEDS && is_within(found, margin),
+        None => ranking.value.n >= INTERVAL_SEEDS && !is_told_apart(found),
+    };
+    let equal = others.iter().filter(|(_, found, dropped)| dropped.is_none() && is_equal(found));
+    answer.equal = equal.map(|(index, ..)| name(*index)).collect();
+    answer.looks = plan.map(|plan| looked(plan, against, &others));
     let difference_beside = |index: usize| {
         let (aim, field) = beside?;
         let found = field.candidates[index].minus(&field.candidates[ranking.best], FollowUp::ENDLESS)?;
         Some(Beside { by: aim.key.clone(), quantity: aim.words.clone(), found })
     };
-    let other = |(index, found): (usize, Estimate)| {
+    let other = |(index, found, dropped): Beaten| {
         let value = field.candidates[index].estimate(follow_up).map(|value| value.mean);
         Other {
             name: name(index),
@@ -272,7 +261,8 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
             ratio: value
                 .filter(|&value| value > 0.0 && ranking.value.mean > 0.0)
                 .map(|value| value / ranking.value.mean),
-            seeds_needed: seeds_needed(&found),
+            seeds_needed: seeds_needed(&found).filter(|_| plan.is_none()),
+            dropped,
             beside: difference_beside(index),
             found,
         }
@@ -281,12 +271,100 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
     Some(answer)
 }
 
-/// The candidates of which not all runs arrive, or have the quantity.
-fn partial(field: &Field) -> Vec<Partial> {
+/// An answer before candidates are ranked.
+fn unanswered(aim: &Aim, (field, plan): (&Field, Option<&UntilDecided>), follow_up: FollowUp) -> Answer {
+    Answer {
+        question: field.question,
+        point: field.point,
+        policy: field.policy.clone(),
+        among: None,
+        among_words: String::new(),
+        by: aim.key.clone(),
+        is_common_level: false,
+        quantity: aim.words.clone(),
+        unit: aim.unit,
+        better: aim.better,
+        ranked: false,
+        reason: None,
+        remedy: Vec::new(),
+        best: None,
+        value: None,
+        horizon: Some(follow_up.horizon).filter(|end| end.is_finite()),
+        edge: None,
+        nearest: None,
+        equal: Vec::new(),
+        looks: plan.map(|plan| looked(plan, field.candidates.len() - 1, &[])),
+        others: Vec::new(),
+        partial: partial(field, plan),
+        sees_truth: field.knowing.iter().map(|(label, sample)| (label.clone(), sample.estimate(follow_up))).collect(),
+    }
+}
+
+/// A candidate beside the best: its place, its difference, and its seeds if it got no more.
+type Beaten = (usize, Estimate, Option<u32>);
+
+/// The candidates beside the best, the nearest first: those that were ranked, and those that got no further seeds.
+fn others_of(
+    field: &Field,
+    ranked: Vec<(usize, Estimate)>,
+    (best, plan, follow_up): (usize, Option<&UntilDecided>, FollowUp),
+) -> Vec<Beaten> {
+    let against = field.candidates.len() - 1;
+    let dropped = dropped(field, plan).filter(|&(index, _)| index != best).filter_map(|(index, seeds)| {
+        let miss = plan.map_or(Miss::USUAL, |plan| plan.miss(seeds, against));
+        let found = field.candidates[index].minus_at(&field.candidates[best], follow_up, miss)?;
+        Some((index, found, Some(seeds)))
+    });
+    let mut others: Vec<Beaten> =
+        ranked.into_iter().map(|(index, found)| (index, found, None)).chain(dropped).collect();
+    others.sort_by(|(_, one, _), (_, other, _)| one.mean.abs().total_cmp(&other.mean.abs()));
+    others
+}
+
+/// Whether the whole interval of a difference lies within a margin on either side of 0.
+fn is_within(found: &Estimate, margin: f64) -> bool {
+    found.ci95.is_some_and(|[low, high]| -margin <= low && high <= margin)
+}
+
+/// How often intervals may miss, with so many others: less often where the runs are looked at several times.
+fn miss_of(plan: Option<&UntilDecided>, against: usize) -> Miss {
+    plan.map_or(Miss::USUAL, |plan| plan.miss(plan.seeds(), against))
+}
+
+/// The policies that got no further seeds: their places, and their numbers of seeds.
+fn dropped(field: &Field, plan: Option<&UntilDecided>) -> impl Iterator<Item = (usize, u32)> {
+    let seeds = move |name: &Name| match name {
+        Name::Label(label) => plan?.dropped.get(label).copied(),
+        Name::Point(_) => None,
+    };
+    field.names.iter().enumerate().filter_map(move |(index, name)| Some((index, seeds(name)?)))
+}
+
+/// How far a plan of looks has come: differences of the others, and which of them were dropped.
+fn looked(plan: &UntilDecided, against: usize, others: &[Beaten]) -> Looked {
+    let seeds = plan.seeds();
+    let is_decided = |(_, found, dropped): &Beaten| {
+        let is_equal = plan.margin.is_some_and(|margin| found.n >= INTERVAL_SEEDS && is_within(found, margin));
+        dropped.is_some() || is_told_apart(found) || is_equal
+    };
+    Looked {
+        look: plan.look_of(seeds),
+        of: plan.looks.len(),
+        seeds,
+        miss: plan.miss(seeds, against).share(),
+        margin: plan.margin,
+        decided: others.len() == against && others.iter().all(is_decided),
+    }
+}
+
+/// The candidates of which not all runs arrive, or have the quantity; but for those that got fewer seeds.
+fn partial(field: &Field, plan: Option<&UntilDecided>) -> Vec<Partial> {
+    let dropped: BTreeSet<usize> = dropped(field, plan).map(|(index, _)| index).collect();
     let most = field.candidates.iter().map(Sample::len).max().unwrap_or(0);
     let partial = |(index, sample): (usize, &Sample)| {
         let arrived = sample.arrived();
-        (arrived < most).then(|| Partial { name: field.names[index].clone(), arrived, runs: most })
+        let is_partial = arrived < most && !dropped.contains(&index);
+        is_partial.then(|| Partial { name: field.names[index].clone(), arrived, runs: most })
     };
     field.candidates.iter().enumerate().filter_map(partial).collect()
 }

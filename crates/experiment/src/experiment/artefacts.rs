@@ -60,6 +60,9 @@ pub struct Manifest {
     pub with: BTreeMap<String, BTreeMap<String, String>>,
     /// The seeds.
     pub seeds: Vec<u64>,
+    /// Policies with fewer of them, and how many: those that were surely worse.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dropped: BTreeMap<String, u32>,
     /// The sweep's points.
     pub points: Vec<BTreeMap<String, String>>,
     /// Names of complete runs.
@@ -97,6 +100,7 @@ impl Manifest {
             arms: experiment.labels(),
             with: experiment.with.clone(),
             seeds: experiment.seeds.clone(),
+            dropped: experiment.until.as_ref().map_or_else(BTreeMap::new, |until| until.dropped.clone()),
             points: summary.points.clone(),
             runs: Vec::new(),
             failed: Vec::new(),

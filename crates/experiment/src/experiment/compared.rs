@@ -17,7 +17,7 @@
 use super::sample::Sample;
 use super::until::FollowUp;
 use super::{ArmSummary, CONVERGENCE, INTERVAL_SEEDS, ROUNDING, Reached, RunSummary, Summary};
-use fedgenie_core::math::statistics::{Estimate, values_needed};
+use fedgenie_core::math::statistics::{Estimate, Miss, values_needed};
 use fedgenie_core::metric::{Better, Metric, MetricId, Place, Statistic};
 use std::collections::BTreeSet;
 
@@ -70,6 +70,11 @@ pub enum Unranked {
 
 /// Compares candidates with the best of them; of equal ones the first is the best. `None` if no candidate has a value.
 pub fn rank(candidates: &[Sample], better: Better) -> Option<Result<Ranking, Unranked>> {
+    rank_at(candidates, better, Miss::USUAL)
+}
+
+/// The same, with intervals that miss the differences more or less often.
+pub fn rank_at(candidates: &[Sample], better: Better, miss: Miss) -> Option<Result<Ranking, Unranked>> {
     let candidates = &Sample::alike(candidates)[..];
     let most = candidates.iter().map(Sample::len).max().filter(|&most| most > 0)?;
     let follow_up = Sample::follow_up(candidates);
@@ -90,7 +95,7 @@ pub fn rank(candidates: &[Sample], better: Better) -> Option<Result<Ranking, Unr
         }
     }
     let (best, value) = best?;
-    let minus = |index: usize| candidates[index].minus(&candidates[best], follow_up);
+    let minus = |index: usize| candidates[index].minus_at(&candidates[best], follow_up, miss);
     let others = complete().filter(|&index| index != best).filter_map(|index| Some((index, minus(index)?))).collect();
     let arrived = candidates.iter().map(Sample::arrived).enumerate();
     Some(Ok(Ranking { best, value, others, incomplete: arrived.filter(|&(_, arrived)| arrived < most).collect() }))

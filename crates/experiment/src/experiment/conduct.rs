@@ -47,6 +47,8 @@ pub struct Outcome {
     pub total: usize,
     /// How the work ended.
     pub conclusion: Conclusion,
+    /// The experiment as it was carried out, where seeds were added until an answer is decided.
+    pub grown: Option<Box<Experiment>>,
 }
 
 impl Outcome {
@@ -83,6 +85,24 @@ pub(super) struct Begun {
     pub kept: Kept,
 }
 
+/// Runs that were carried out, before they are summed up.
+pub(super) struct Carried {
+    folder: Option<ResultFolder>,
+    /// Complete ones, earlier ones among them.
+    pub complete: Vec<RunSummary>,
+    failures: Vec<(RunId, Error)>,
+    full: Option<Error>,
+    is_cancelled: bool,
+    total: usize,
+}
+
+impl Carried {
+    /// Whether all runs ended well.
+    pub fn is_whole(&self) -> bool {
+        self.failures.is_empty() && self.full.is_none() && !self.is_cancelled
+    }
+}
+
 impl Experiment {
     /// Carries out the runs that the options ask for. A run that fails or panics does not stop the others.
     ///
@@ -90,11 +110,31 @@ impl Experiment {
     /// Whatever is found before the first run: a fault of the scenario, its data or a world, or a folder that cannot
     /// be used; and a folder that cannot be read back. How runs end, and a full disk, is part of the outcome.
     pub fn run_with(&self, options: &RunOptions<'_>, threads: &Threads) -> Result<Outcome, Error> {
-        let (progress, cache) = (options.progress, DataCache::default());
-        let Begun { folder, mut runs, kept } = self.begin(options, &cache)?;
+        match &self.until {
+            Some(plan) => self.run_until_decided(plan, options, threads),
+            None => self.end(self.carry_out(options, threads, &DataCache::default(), Vec::new())?, options),
+        }
+    }
+
+    /// Carries out the runs that the options ask for, but for those that are known; the folder stays open.
+    ///
+    /// # Errors
+    /// As [`Self::run_with`].
+    pub(super) fn carry_out(
+        &self,
+        options: &RunOptions<'_>,
+        threads: &Threads,
+        cache: &DataCache,
+        known: Vec<RunSummary>,
+    ) -> Result<Carried, Error> {
+        let progress = options.progress;
+        let Begun { folder, mut runs, kept } = self.begin(options, cache)?;
         let Kept { mut complete, foreign, damaged: mut repeated } = kept;
+        let names: BTreeSet<String> = known.iter().map(|run| self.name_of(run)).collect();
+        runs.retain(|run| !names.contains(&run.name));
+        complete.extend(known);
         if let Some(folder) = &folder {
-            let looked = self.take_over(folder, foreign, threads, &cache)?;
+            let looked = self.take_over(folder, foreign, threads, cache)?;
             runs.extend(taken_over(looked, &mut complete, &mut repeated, options));
         }
         progress.runs_repeated(&repeated);
@@ -109,7 +149,7 @@ impl Experiment {
             models: options.models,
             memory: options.memory,
         });
-        let results = execute(self, &runs, outputs, threads, &cache, progress);
+        let results = execute(self, &runs, outputs, threads, cache, progress);
         progress.runs_ended();
 
         let total = complete.len() + runs.len();
@@ -129,6 +169,15 @@ impl Experiment {
                 Err(error) => return Err(error),
             }
         }
+        Ok(Carried { folder, complete, failures, full, is_cancelled, total })
+    }
+
+    /// Sums up what was carried out, and writes it into the folder if there is one.
+    ///
+    /// # Errors
+    /// If the folder cannot be read back.
+    pub(super) fn end(&self, carried: Carried, options: &RunOptions<'_>) -> Result<Outcome, Error> {
+        let Carried { folder, complete, failures, full, is_cancelled, total } = carried;
         let reason = |(run, error): &(RunId, Error)| Some((run.name.clone(), Failure::of(error)?.error));
         let failed = failures.iter().filter_map(reason).collect();
         let count = complete.len();
@@ -137,7 +186,7 @@ impl Experiment {
             (None, true) => (self.summarise(complete, &failed), Conclusion::Cancelled),
             (None, false) => self.conclude(folder, complete, &failed, options)?,
         };
-        Ok(Outcome { summary, failures, complete: count, total, conclusion })
+        Ok(Outcome { summary, failures, complete: count, total, conclusion, grown: None })
     }
 
     /// Looks which runs are to be made, checks their worlds, and opens the folder if there is one.

@@ -1,17 +1,42 @@
-//! Controls: metrics that are reached without learning, beside which results of policies stand.
+//! Controls: metrics that are reached without learning, or without a federation, beside which results of policies
+//! stand.
 //!
 //! # Definition
 //! A control belongs to a world, so that all runs of a seed at a point have the same one; where runs differ, since
 //! policies have tasks of their own, there is none for that metric. Its estimate is over the seeds of the point.
+//!
+//! Two controls learn, if `[controls]` asks for them: `centralised` and `local`. The others are *trivial*.
 
-use super::{RunSummary, Summary, show};
+use super::measured::by_name;
+use super::{RunSummary, Summary, number, show};
 use crate::scenario::points;
 use fedgenie_core::math::statistics::{Estimate, estimate};
-use fedgenie_core::metric::{Metric, Place};
+use fedgenie_core::metric::{Better, Metric, Place};
+use fedgenie_simulator::world::TrainedControl;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The control that is the model before training.
 pub const INITIAL: &str = "initial";
+
+/// The control that is trained on everybody's data in one place.
+pub const CENTRALISED: &str = "centralised";
+
+/// The control that each client trains alone.
+pub const LOCAL: &str = "local";
+
+/// What the controls with these names are.
+pub fn note<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    let names: BTreeSet<&str> = names.into_iter().map(String::as_str).collect();
+    let trained = [(CENTRALISED, "trained on everybody's data in one place"), (LOCAL, "trained by each client alone")];
+    let told = trained.iter().filter(|(name, _)| names.contains(name)).map(|(name, what)| format!("({name}) {what}"));
+    let without = names.iter().any(|name| is_trivial(name)).then(|| "metrics without learning".to_owned());
+    without.into_iter().chain(told).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether a control is made without training.
+pub fn is_trivial(name: &str) -> bool {
+    ![CENTRALISED, LOCAL].contains(&name)
+}
 
 /// Estimates by the name of a control, then of a metric.
 pub type Controls = BTreeMap<String, BTreeMap<String, Estimate>>;
@@ -45,6 +70,13 @@ pub fn of<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Controls {
 }
 
 impl RunSummary {
+    /// Adds controls. Returns warnings of those whose models diverged.
+    pub(super) fn add_controls(&mut self, controls: Vec<TrainedControl>) -> Vec<String> {
+        let warnings = controls.iter().filter_map(diverged).collect();
+        controls.into_iter().for_each(|control| self.add_control(control.name, by_name(control.metrics)));
+        warnings
+    }
+
     /// Adds the metrics of a control, if it has any.
     pub(super) fn add_control(&mut self, name: &str, metrics: BTreeMap<String, f64>) {
         if !metrics.is_empty() {
@@ -53,12 +85,26 @@ impl RunSummary {
     }
 }
 
+/// The warning of a control whose models diverged.
+fn diverged(control: &TrainedControl) -> Option<String> {
+    let TrainedControl { name, models, diverged, .. } = *control;
+    match (models, diverged) {
+        (_, 0) => None,
+        (1, _) => Some(format!("the control {name} diverged, and is not measured; a smaller learning rate may help")),
+        _ => Some(format!("{diverged} of the {models} models of the control {name} diverged, and are not measured")),
+    }
+}
+
 /// Warnings of controls that are better than every policy at its best, by a main metric on test data.
 pub(super) fn unbeaten(summary: &Summary) -> Vec<String> {
     let Some(first) = summary.runs.first() else { return Vec::new() };
     let is_main = |metric: &&Metric| metric.main && metric.id.place == Place::Test;
-    let names: BTreeSet<&String> =
-        summary.controls.iter().flat_map(Controls::keys).filter(|name| *name != INITIAL).collect();
+    let names: BTreeSet<&String> = summary
+        .controls
+        .iter()
+        .flat_map(Controls::keys)
+        .filter(|name| ![INITIAL, CENTRALISED].contains(&&***name))
+        .collect();
     let points = points::names(&summary.points);
     let mut all = Vec::new();
     for metric in first.measured.iter().filter(is_main) {
@@ -79,12 +125,90 @@ pub(super) fn unbeaten(summary: &Summary) -> Vec<String> {
                 1 => format!(" at {}", points[at[0].0]),
                 count => format!(" at {count} of {} points, {} first", points.len(), points[at[0].0]),
             };
+            let how =
+                if is_trivial(name) { "without a trained model" } else { "with models that each client trains alone" };
             all.push(format!(
-                "on average no policy is better, even at its best, than the control {name}{places}: {} {} without a trained model",
+                "on average no policy is better, even at its best, than the control {name}{places}: {} {} {how}",
                 metric.id.words(),
                 show(&controls[*name][&id])
             ));
         }
     }
     all
+}
+
+/// So many points are told of.
+const MOST_POINTS: usize = 3;
+
+/// Sentences on how much is learned where a control was trained on everybody's data: by a main metric on test data, the
+/// best policy at the end of its runs beside the trivial controls and that one.
+pub(super) fn learning(summary: &Summary) -> Vec<String> {
+    let is_main = |metric: &&Metric| metric.main && metric.id.place == Place::Test;
+    let Some(metric) = summary.runs.first().and_then(|run| run.measured.iter().find(is_main)) else {
+        return Vec::new();
+    };
+    let names = points::names(&summary.points);
+    let of = |(point, controls): (usize, &Controls)| {
+        let best = best_at(summary, point, metric)?;
+        Some((point, how_far(metric, best, controls)?))
+    };
+    let told: Vec<(usize, String)> = summary.controls.iter().enumerate().filter_map(of).collect();
+    let more = told.len().saturating_sub(MOST_POINTS);
+    let place = |point: usize| if names.len() > 1 { format!("At {}, ", names[point]) } else { String::new() };
+    let mut all: Vec<String> =
+        told.into_iter().take(MOST_POINTS).map(|(point, told)| capital(&format!("{}{told}.", place(point)))).collect();
+    if more > 0 {
+        all.push(format!("The table has the controls of {more} more points."));
+    }
+    all
+}
+
+/// The policy whose runs of a point end best, and its mean.
+fn best_at<'a>(summary: &'a Summary, point: usize, metric: &Metric) -> Option<(&'a str, f64)> {
+    let key = format!("final.{}", metric.id);
+    let mine = summary.arms.iter().filter(|arm| arm.point == point);
+    let values = mine.filter_map(|arm| Some((&*arm.arm, arm.values.get(&key)?.mean)));
+    let quality = |value: f64| metric.better.quality(value);
+    // Of equals the first.
+    values.reduce(|best, next| if quality(next.1) > quality(best.1) { next } else { best })
+}
+
+/// How far the best policy has come from the best trivial control to the centralised one; `None` without the latter.
+fn how_far(metric: &Metric, (policy, reached): (&str, f64), controls: &Controls) -> Option<String> {
+    let id = metric.id.to_string();
+    let value = |name: &str| controls.get(name)?.get(&id).map(|found| found.mean);
+    let central = value(CENTRALISED)?;
+    let quality = |value: f64| metric.better.quality(value);
+    let trivial: Vec<(&str, f64)> =
+        controls.keys().filter(|name| is_trivial(name)).filter_map(|name| Some((&**name, value(name)?))).collect();
+    let named: Vec<String> = trivial.iter().map(|(name, value)| format!("{} ({name})", number(*value))).collect();
+    let without = if named.is_empty() { String::new() } else { format!(", without training {}", named.join(", ")) };
+    let words = metric.id.words();
+    let begin = format!(
+        "{words} ends at {} with {policy}, the best policy; on everybody's data in one place it is {} ({CENTRALISED}){without}",
+        number(reached),
+        number(central)
+    );
+    let Some(&(floor_name, floor)) =
+        trivial.iter().max_by(|(_, one), (_, other)| quality(*one).total_cmp(&quality(*other)))
+    else {
+        return Some(begin);
+    };
+    let (way, gone) = (quality(central) - quality(floor), quality(reached) - quality(floor));
+    let better = if metric.better == Better::Higher { "above" } else { "below" };
+    Some(if way <= 0.0 {
+        format!(
+            "{begin}: even with all data in one place the model is not {better} ({floor_name}), and no policy can be judged by it"
+        )
+    } else if gone <= 0.0 {
+        format!("{begin}: no policy ends {better} ({floor_name})")
+    } else {
+        format!("{begin}: {:.0} % of the way from ({floor_name}) to ({CENTRALISED})", 100.0 * gone / way)
+    })
+}
+
+/// A sentence with a capital.
+fn capital(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -34,6 +34,7 @@ pub use memory::MemoryForecast;
 use super::clock::now;
 use super::{Earlier, Experiment, RunId, RunOptions, Threads, folder};
 use crate::error::Error;
+use crate::scenario::UntilDecided;
 use counts::Counted;
 use fedgenie_simulator::task::DataCache;
 use meter::{Rounds, Seen};
@@ -202,6 +203,9 @@ impl Experiment {
     /// Why the experiment cannot be carried out, as [`Self::run_with`] would find before its first run or in the first
     /// rounds of a run, or [`Error::Cancelled`].
     pub fn dry_run(&self, options: &RunOptions<'_>, threads: &Threads) -> Result<Forecast, Error> {
+        if let Some(plan) = self.until.as_ref().filter(|plan| plan.seeds() < plan.at_most) {
+            return self.dry_run_of_all(plan, options, threads);
+        }
         let cache = DataCache::default();
         if let Some(folder) = options.folder {
             folder::refuse_unfit(folder, self, options.earlier)?;
@@ -259,6 +263,24 @@ impl Experiment {
             notes: notes::notes(self, &trial, &kinds, options).into_iter().chain(checked.note()).collect(),
             kinds: kinds.into_values().collect(),
         })
+    }
+
+    /// The forecast of all seeds that a plan may add.
+    fn dry_run_of_all(
+        &self,
+        plan: &UntilDecided,
+        options: &RunOptions<'_>,
+        threads: &Threads,
+    ) -> Result<Forecast, Error> {
+        self.check_looks(plan, options)?;
+        let whole = self.at_look(UntilDecided { so_far: Some(plan.at_most), ..plan.anew() })?;
+        let mut forecast = whole.dry_run(options, threads)?;
+        let (most, first) = (plan.at_most, plan.anew().seeds());
+        let note = format!(
+            "seeds are added until the first answer is decided; this is of all {most}, the first look is after {first}"
+        );
+        forecast.notes.insert(0, note);
+        Ok(forecast)
     }
 
     fn kind(&self, run: &RunId, (trial, from): (&Trial, KindKey)) -> Kind {

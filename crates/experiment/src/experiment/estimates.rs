@@ -4,8 +4,8 @@ use super::heavy::{self, MedianOf};
 use super::sample::Sample;
 use super::until::{self, BySeed, FollowUp, Until};
 use super::{ROUNDING, RunSummary};
-use fedgenie_core::math::statistics::paired::paired_shares;
-use fedgenie_core::math::statistics::{Estimate, estimate, paired_difference, proportion};
+use fedgenie_core::math::statistics::paired::paired_shares_at;
+use fedgenie_core::math::statistics::{Estimate, Miss, estimate, paired_difference_at, proportion};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How the share of runs that reach a target begins.
@@ -101,18 +101,24 @@ pub fn estimate_of(name: &str, values: &[f64]) -> Option<Estimate> {
 /// Difference of one of [`RunSummary::numbers`] over pairs of seeds. Values that differ by rounding are the same. The
 /// difference of shares has Newcombe's interval, which has a width where all pairs agree.
 pub fn difference_of(name: &str, pairs: &[(f64, f64)]) -> Option<Estimate> {
+    difference_at(name, pairs, Miss::USUAL)
+}
+
+/// The same, with an interval that misses the difference more or less often.
+pub(super) fn difference_at(name: &str, pairs: &[(f64, f64)], miss: Miss) -> Option<Estimate> {
     if pairs.len() > 1 && name.starts_with(REACHED) {
         let count = |left: bool, right: bool| {
             pairs.iter().filter(|pair| (pair.0 > 0.0, pair.1 > 0.0) == (left, right)).count() as u64
         };
-        return Some(paired_shares([count(true, true), count(true, false), count(false, true), count(false, false)]));
+        let counts = [count(true, true), count(true, false), count(false, true), count(false, false)];
+        return Some(paired_shares_at(counts, miss));
     }
     let same = |&(left, right): &(f64, f64)| {
         let is_same = (left - right).abs() <= ROUNDING * left.abs().max(right.abs());
         (left, if is_same { left } else { right })
     };
     let (left, right): (Vec<f64>, Vec<f64>) = pairs.iter().map(same).unzip();
-    paired_difference(&left, &right)
+    paired_difference_at(&left, &right, miss)
 }
 
 /// Difference of every quantity, paired by seed.

@@ -81,6 +81,11 @@ impl Threads {
         self.halt.is_asked()
     }
 
+    /// The flag that stops work of runs.
+    pub(super) const fn halt(&self) -> &Halt {
+        &self.halt
+    }
+
     /// How many runs are under way; a run stays on one thread while they are as many as the threads.
     pub(super) fn set_active(&self, runs: usize) {
         self.active.store(runs, Ordering::Relaxed);
@@ -139,6 +144,8 @@ pub trait Progress: Sync {
     fn runs_ended(&self) {}
     /// A run has failed; told when all have ended.
     fn run_failed(&self, _run: &RunId, _error: &Error) {}
+    /// The runs so far decide no answer, or they do: what was found after so many seeds.
+    fn looked(&self, _found: &str) {}
     /// Summary, manifest and pictures are written into the folder from here on.
     fn writing_begins(&self, _folder: &Path) {}
 }

@@ -249,7 +249,9 @@ fn is_only_begun(path: &Path) -> Result<bool, Error> {
 
 /// Whether the experiment in a folder may be continued.
 fn compare(path: &Path, found: &str, experiment: &Experiment, earlier: Earlier) -> Result<(), Error> {
-    let is_same = found == experiment.resolved;
+    // A plan adds seeds to those that are there.
+    let adds_seeds = || experiment.until.is_some() && without_seeds(found) == without_seeds(&experiment.resolved);
+    let is_same = found == experiment.resolved || adds_seeds();
     match (is_same, earlier) {
         (true, Earlier::Resume | Earlier::Join) => Ok(()),
         (true, _) => Err(Error::Usage(format!(

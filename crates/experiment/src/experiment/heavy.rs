@@ -16,8 +16,9 @@
 
 use super::{ROUNDING, RunSummary};
 use fedgenie_core::math::float::{floor, sqrt};
+use fedgenie_core::math::special::normal_quantile;
 use fedgenie_core::math::statistics::survival::Arrival;
-use fedgenie_core::math::statistics::{Estimate, quantile};
+use fedgenie_core::math::statistics::{Estimate, Miss, quantile};
 use serde::Serialize;
 
 /// A median over seeds.
@@ -50,13 +51,14 @@ pub fn are_heavy<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> bool {
 }
 
 /// The place from either end of the order statistics that bound the median; 0 where there are too few.
-fn rank(n: usize) -> usize {
+fn rank(n: usize, miss: Miss) -> usize {
     const MOST: usize = 1000;
     if n > MOST {
-        return floor(n as f64 / 2.0 - 0.98 * sqrt(n as f64)) as usize;
+        let half = if miss == Miss::USUAL { 0.98 } else { normal_quantile(1.0 - miss.share() / 2.0) / 2.0 };
+        return floor(n as f64 / 2.0 - half * sqrt(n as f64)) as usize;
     }
     let (mut term, mut sum, mut rank) = ((0..n).fold(1.0, |power, _| power / 2.0), 0.0, 0);
-    while sum + term <= 0.025 {
+    while sum + term <= miss.share() / 2.0 {
         sum += term;
         term *= (n - rank) as f64 / (rank + 1) as f64;
         rank += 1;
@@ -66,19 +68,23 @@ fn rank(n: usize) -> usize {
 
 /// The median of the latest possible values, with the interval from the earliest to the latest; `None` without values,
 /// or where one is not finite.
-pub(super) fn median_of(mut earliest: Vec<f64>, mut latest: Vec<f64>) -> Option<MedianOf> {
+pub(super) fn median_of(earliest: Vec<f64>, latest: Vec<f64>) -> Option<MedianOf> {
+    median_at(earliest, latest, Miss::USUAL)
+}
+
+fn median_at(mut earliest: Vec<f64>, mut latest: Vec<f64>, miss: Miss) -> Option<MedianOf> {
     if latest.is_empty() || earliest.iter().chain(&latest).any(|value| !value.is_finite()) {
         return None;
     }
     earliest.sort_by(f64::total_cmp);
     latest.sort_by(f64::total_cmp);
-    let (n, rank) = (latest.len(), rank(latest.len()));
+    let (n, rank) = (latest.len(), rank(latest.len(), miss));
     let ci95 = (rank > 0).then(|| [earliest[rank - 1], latest[n - rank]]);
     Some(MedianOf { median: quantile(&latest, 0.5), ci95, n })
 }
 
 /// The median of the differences of pairs; `None` where no run arrives.
-pub(super) fn difference_of(pairs: &[(Arrival, Arrival)], horizon: f64) -> Option<MedianOf> {
+pub(super) fn difference_of(pairs: &[(Arrival, Arrival)], horizon: f64, miss: Miss) -> Option<MedianOf> {
     if !pairs.iter().any(|(mine, theirs)| mine.is_by(horizon) || theirs.is_by(horizon)) {
         return None;
     }
@@ -91,9 +97,9 @@ pub(super) fn difference_of(pairs: &[(Arrival, Arrival)], horizon: f64) -> Optio
         ends.map(|(left, right)| minus(left, right)).collect()
     };
     let middle = of(|mine, theirs| (mine.time, theirs.time));
-    let middle = median_of(middle.clone(), middle)?;
+    let middle = median_at(middle.clone(), middle, miss)?;
     let earliest = of(|mine, theirs| (mine.since, theirs.time));
-    let ci95 = median_of(earliest, of(|mine, theirs| (mine.time, theirs.since)))?.ci95;
+    let ci95 = median_at(earliest, of(|mine, theirs| (mine.time, theirs.since)), miss)?.ci95;
     Some(MedianOf { ci95, ..middle })
 }
 
@@ -105,9 +111,9 @@ mod tests {
     /// 11 the second from either end, of 20 the sixth (P(B < 6) = 0.0207), of 100 the 40th.
     #[test]
     fn ranks_of_the_table() {
-        let ranks = [5, 6, 8, 9, 11, 12, 20, 100].map(rank);
+        let ranks = [5, 6, 8, 9, 11, 12, 20, 100].map(|n| rank(n, Miss::USUAL));
         assert_eq!(ranks, [0, 1, 1, 2, 2, 3, 6, 40]);
-        let (table, approximated) = (rank(1000), floor(500.0 - 0.98 * sqrt(1000.0)) as usize);
+        let (table, approximated) = (rank(1000, Miss::USUAL), floor(500.0 - 0.98 * sqrt(1000.0)) as usize);
         assert!(table.abs_diff(approximated) <= 1, "{table} and {approximated}");
     }
 

@@ -21,9 +21,9 @@ use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::metrics::{Bins, Metered};
 use fedgenie_simulator::policy::PolicyConfig;
 use fedgenie_simulator::recorder::{NoSink, Sink};
-use fedgenie_simulator::run::{Run, RunError, RunSettings};
+use fedgenie_simulator::run::{Evaluations, Run, RunError, RunSettings};
 use fedgenie_simulator::task::Appendix;
-use fedgenie_simulator::world::World;
+use fedgenie_simulator::world::{TrainedControl, World};
 use std::path::Path;
 
 /// Observations of a run beside the records of its sink.
@@ -221,7 +221,7 @@ impl Experiment {
         let warnings = watch.warning(run.accounts()).into_iter().chain(run.warnings()).chain(bounded.warning());
         let warnings: Vec<String> = warnings.collect();
         let effective = self.effective(id, world, &run);
-        let initial = world.initial_metrics(&settings.evaluate).map_err(failed)?;
+        let controls = controls_of(world, sections, &settings.evaluate, threads).map_err(failed)?;
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
         last.tell(&world.measures, &mut summary);
         summary.budget_bytes = world.budget.bytes;
@@ -229,13 +229,28 @@ impl Experiment {
         (summary.metrics, summary.outcomes) = metered.finish(summary.metrics.clients.take());
         summary.bound = bounded.found();
         summary.effective = effective.into();
-        summary.add_control(INITIAL, by_name(initial.into_iter().filter(|(_, value)| !value.is_nan())));
+        let warnings: Vec<String> = warnings.into_iter().chain(summary.add_controls(controls)).collect();
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;
         add_data(&mut summary, world);
         Ok(Some(summary))
     }
+}
+
+/// The controls of a run's world that belong to no task: the model before training, and those that are trained.
+fn controls_of(
+    world: &World,
+    sections: &Sections,
+    evaluate: &Evaluations,
+    threads: &Threads,
+) -> Result<Vec<TrainedControl>, RunError> {
+    let mut all = world.trained_controls(threads.halt())?;
+    if sections.controls.initial {
+        let metrics = world.initial_metrics(evaluate)?.into_iter().filter(|(_, value)| !value.is_nan()).collect();
+        all.push(TrainedControl { name: INITIAL, metrics, models: 1, diverged: 0 });
+    }
+    Ok(all)
 }
 
 /// Adds counts of the data, and the controls that the task knows.

@@ -12,12 +12,12 @@
 //! its own estimate, if its own watch is fair. As independent samples, times until a target have Welch's interval from
 //! the earliest possible times of one and the latest of the other.
 
-use super::estimates::{difference_of, estimate_of};
+use super::estimates::{difference_at, estimate_of};
 use super::heavy::{self, MedianOf};
 use super::until::{self, BySeed, FollowUp};
 use super::{ROUNDING, RunSummary};
 use fedgenie_core::math::statistics::survival::{self, Arrival};
-use fedgenie_core::math::statistics::{Estimate, independent_difference};
+use fedgenie_core::math::statistics::{Estimate, Miss, independent_difference};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One of [`RunSummary::numbers`], or spending until a target, by seed.
@@ -152,20 +152,30 @@ impl Sample {
 
     /// The median of this minus another, paired by seed; `None` if no run arrives, or the watch of the two is not fair.
     pub fn median_minus(&self, other: &Self, follow_up: FollowUp) -> Option<MedianOf> {
-        heavy::difference_of(&self.pairs(other), self.horizon_with(other, follow_up)?)
+        self.median_minus_at(other, follow_up, Miss::USUAL)
+    }
+
+    fn median_minus_at(&self, other: &Self, follow_up: FollowUp, miss: Miss) -> Option<MedianOf> {
+        heavy::difference_of(&self.pairs(other), self.horizon_with(other, follow_up)?, miss)
     }
 
     /// This minus another, paired by common seeds; `None` if there are none, or the watch of the two is not fair.
     pub fn minus(&self, other: &Self, follow_up: FollowUp) -> Option<Estimate> {
+        self.minus_at(other, follow_up, Miss::USUAL)
+    }
+
+    /// The same, with an interval that misses the difference more or less often.
+    pub fn minus_at(&self, other: &Self, follow_up: FollowUp, miss: Miss) -> Option<Estimate> {
         if self.has_medians || other.has_medians {
-            return self.median_minus(other, follow_up).map(Estimate::from);
+            return self.median_minus_at(other, follow_up, miss).map(Estimate::from);
         }
         let horizon = self.horizon_with(other, follow_up)?;
         let pairs = self.pairs(other);
         if until::is_until(&self.key) {
-            return survival::restricted_difference(&pairs, horizon, ROUNDING);
+            return survival::restricted_difference_at(&pairs, horizon, ROUNDING, miss);
         }
-        difference_of(&self.key, &pairs.iter().map(|(one, other)| (one.time, other.time)).collect::<Vec<_>>())
+        let pairs: Vec<(f64, f64)> = pairs.iter().map(|(one, other)| (one.time, other.time)).collect();
+        difference_at(&self.key, &pairs, miss)
     }
 
     /// This minus another, as if no draw were shared: Welch's interval.

@@ -304,7 +304,7 @@ fn unfinished(folder: &Path) -> String {
 /// # Errors
 /// If they are too many or some are the same, or if the manifest lists another one.
 fn expected(folder: &Path, manifest: &Manifest) -> Result<Vec<RunState>, Error> {
-    let Manifest { arms, seeds, points, runs, failed, .. } = manifest;
+    let Manifest { arms, seeds, dropped, points, runs, failed, .. } = manifest;
     let path = folder.join(MANIFEST_FILE);
     let wrong = |what: String| Error::Usage(format!("{} {what}", path.display()));
     if let Some(label) = arms.iter().find(|label| !is_name(label)) {
@@ -315,7 +315,8 @@ fn expected(folder: &Path, manifest: &Manifest) -> Result<Vec<RunState>, Error> 
     let mut states = Vec::new();
     for point in 0..points.len() {
         for &seed in seeds {
-            states.extend(arms.iter().map(|arm| RunState {
+            let has = |arm: &&String| dropped.get(*arm).is_none_or(|&last| seed <= u64::from(last));
+            states.extend(arms.iter().filter(has).map(|arm| RunState {
                 name: run_name(arm, (point, points.len()), seed),
                 arm: arm.clone(),
                 seed,

@@ -23,7 +23,7 @@ use super::until::{BySeed, Until};
 use super::watch::{Converged, Watch, Watched};
 use super::{Curve, CurvePoint, Incomplete, Reached, RunId};
 use crate::scenario::report::ReportConfig;
-use crate::scenario::{Point, Sweep};
+use crate::scenario::{Point, Sweep, UntilDecided};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::{Metric, MetricId};
 use fedgenie_core::record::Regret;
@@ -380,6 +380,9 @@ pub struct Summary {
     /// Wishes about reports.
     #[serde(skip)]
     pub report: ReportConfig,
+    /// The plan by which seeds are added until the first answer is decided.
+    #[serde(skip)]
+    pub until: Option<UntilDecided>,
 }
 
 impl Summary {
@@ -390,7 +393,7 @@ impl Summary {
     pub fn new(
         (scenario, title): (&str, Option<&str>),
         (points, sweep): (&[Point], Sweep),
-        (labels, report): (&[String], ReportConfig),
+        (labels, report, until): (&[String], ReportConfig, Option<UntilDecided>),
         runs: Vec<RunSummary>,
         ask: fn(&Self) -> Vec<Answer>,
     ) -> Self {
@@ -448,9 +451,21 @@ impl Summary {
         let points = points.iter().map(|point| point.settings.iter().cloned().collect()).collect();
         let (scenario, title) = (scenario.to_owned(), title.map(str::to_owned));
         let (aim, answers, incomplete) = (report.aim.clone(), Vec::new(), Vec::new());
-        let runs = Arc::new(runs);
-        let summary =
-            Self { scenario, title, points, aim, answers, runs, incomplete, arms, controls, compared, sweep, report };
+        let summary = Self {
+            scenario,
+            title,
+            points,
+            aim,
+            answers,
+            runs: Arc::new(runs),
+            incomplete,
+            arms,
+            controls,
+            compared,
+            sweep,
+            report,
+            until,
+        };
         Self { answers: ask(&summary), ..summary }
     }
 }

@@ -155,7 +155,7 @@ pub fn table(summary: &Summary) -> String {
     if summary.arms.iter().any(|arm| !arm.medians.is_empty()) {
         text.push_str("times are medians over seeds, as latencies have no variance; their intervals need six seeds\n");
     }
-    text.push_str(note_of_controls(summary, &columns));
+    text.push_str(&note_of_controls(summary, &columns));
     for sentence in unfinished(summary, &names) {
         text.push_str(&format!("{}\n", escaped(&sentence)));
     }
@@ -185,10 +185,13 @@ fn rows_of_controls(summary: &Summary, point: usize, columns: &[(String, String)
 }
 
 /// What names in parentheses are, if there are any.
-fn note_of_controls(summary: &Summary, columns: &[(String, String)]) -> &'static str {
+fn note_of_controls(summary: &Summary, columns: &[(String, String)]) -> String {
     match (0..summary.controls.len()).any(|point| !rows_of_controls(summary, point, columns).is_empty()) {
-        true => "names in parentheses are controls: metrics without learning\n",
-        false => "",
+        true => {
+            let note = super::controls::note(summary.controls.iter().flat_map(BTreeMap::keys));
+            format!("names in parentheses are controls: {note}\n")
+        }
+        false => String::new(),
     }
 }
 

@@ -7,7 +7,6 @@ use super::effect::MISSING_OPTIMIZER;
 use super::evaluation::{PlateauConfig, TargetConfig};
 use super::examples::missing_key;
 use fedgenie_core::config::Complaint;
-use fedgenie_core::limits;
 use fedgenie_core::metric::{Measures, Metric};
 use fedgenie_core::oracle::hindsight::SetSize;
 use fedgenie_core::oracle::regret::Meter;
@@ -23,33 +22,6 @@ use fedgenie_simulator::task::{self, Planned};
 use fedgenie_simulator::world::Evaluated;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// `seeds = 20` (seeds 1 to 20) or `seeds = [1, 2, 3]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a number of seeds of at least 1, or a list of seeds such as [1, 2, 3]")]
-pub enum Seeds {
-    /// Seeds 1 to n.
-    Count(u32),
-    /// These seeds.
-    List(Vec<u64>),
-}
-
-impl Seeds {
-    /// The seeds, in their order.
-    pub fn list(&self) -> Vec<u64> {
-        match self {
-            Self::Count(count) => (1..=u64::from(*count)).collect(),
-            Self::List(seeds) => seeds.clone(),
-        }
-    }
-
-    /// The one way of writing them down that equal seeds share: as a number, where they are 1 to n.
-    #[must_use]
-    pub fn canonical(self) -> Self {
-        let count = self.list().len() as u32;
-        if self.list() == Self::Count(count).list() && count > 0 { Self::Count(count) } else { self }
-    }
-}
 
 /// `[stop]`: a run ends after the first round at which one of these is reached.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -316,7 +288,7 @@ impl Sections {
             let found = text::quoted(found);
             return complain("name", format!("found {found}; expected lower-case letters, digits, - and _"));
         }
-        self.check_seeds()?;
+        self.seeds.check()?;
         self.check_stop()?;
         if let Some(budget) = &self.budget {
             budget.check().map_err(|complaint| complaint.below("budget"))?;
@@ -325,6 +297,7 @@ impl Sections {
             return complain("record.every", "found 0; expected a number of rounds of at least 1");
         }
         self.evaluate.check().map_err(|complaint| complaint.below("evaluate"))?;
+        self.controls.check().map_err(|complaint| complaint.below("controls"))?;
         task::check(self.task_settings()).map_err(|complaint| complaint.below(self.task_kind()).below("task"))?;
         self.check_training()?;
         if let Some(privacy) = &self.privacy {
@@ -333,27 +306,6 @@ impl Sections {
         let server = self.aggregation.server.kind();
         self.aggregation.check().map_err(|complaint| complaint.below(server).below("aggregation.server"))?;
         self.check_regret()
-    }
-
-    fn check_seeds(&self) -> Result<(), Complaint> {
-        let found = match &self.seeds {
-            Seeds::Count(count) => *count as usize,
-            Seeds::List(seeds) => seeds.len(),
-        };
-        if !(1..=limits::SEEDS).contains(&found) {
-            let most = limits::SEEDS;
-            return complain("seeds", format!("found {found} seeds; expected between 1 and {most}"));
-        }
-        let seeds = self.seeds.list();
-        let mut sorted = seeds;
-        sorted.sort_unstable();
-        match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => complain("seeds", format!("seed {} is listed twice", pair[0])),
-            None if sorted.iter().any(|&seed| i64::try_from(seed).is_err()) => {
-                complain("seeds", "a seed is at most 9223372036854775807")
-            }
-            None => Ok(()),
-        }
     }
 
     fn check_stop(&self) -> Result<(), Complaint> {

@@ -50,6 +50,7 @@ use fedgenie_core::rng::{Purpose, Streams};
 use ndarray::Array2;
 use overlapping::Drawn;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A partition's part of a scenario.
@@ -274,6 +275,26 @@ impl Partition {
             }
             Shares::Drawn(drawn) => Self::drawn(drawn.of_rows(rows)),
         }
+    }
+
+    /// The partition of one client that has everybody's examples: each once, ascending.
+    #[must_use]
+    pub fn pooled(&self) -> Self {
+        let mut all = BTreeSet::new();
+        let most = match &self.0 {
+            Shares::Dealt { examples, .. } => examples.len(),
+            Shares::Drawn(drawn) => drawn.pool_len(),
+        };
+        for client in (0..self.clients()).map(ClientId::from_index) {
+            // Nobody has anything else.
+            if all.len() == most {
+                break;
+            }
+            all.extend(self.client(client).iter().copied());
+        }
+        let all: Vec<u32> = all.into_iter().collect();
+        let size = all.len();
+        Self::deal(all, &[size])
     }
 
     /// Number of examples of all clients together, those of several counted for each.

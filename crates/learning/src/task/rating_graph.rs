@@ -298,6 +298,10 @@ impl Task for RatingGraph {
         Ok(())
     }
 
+    fn test_of_alone(&self, client: ClientId) -> On<'static> {
+        On::Client(client)
+    }
+
     fn tensors(&self) -> Vec<TensorLayout> {
         self.shape.tensors()
     }

@@ -44,7 +44,7 @@ pub use multimodal::Multimodal;
 pub use recommenders::{RecommenderConfig, RecommenderSettings, RowRecommender};
 
 use super::{
-    Appendix, Ask, Context, Description, Job, JobKey, Losses, ModelState, PartialTransfer, PrivateState, ProbeKind,
+    Appendix, Ask, Context, Description, Job, JobKey, Losses, ModelState, On, PartialTransfer, PrivateState, ProbeKind,
     Probes, Task, Worker,
 };
 use crate::algorithm::Combine;
@@ -291,6 +291,10 @@ impl Task for Recommendation {
             self.measure(asks, effort);
         }
         Ok(())
+    }
+
+    fn test_of_alone(&self, client: ClientId) -> On<'static> {
+        On::Client(client)
     }
 
     fn tensors(&self) -> Vec<TensorLayout> {

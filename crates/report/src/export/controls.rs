@@ -1,4 +1,4 @@
-//! Controls of runs: metrics without learning.
+//! Controls of runs: metrics without learning, or without a federation.
 
 use super::column::{Cell, Column, Kind};
 use super::rows::{OfRun, RunRow};
@@ -28,8 +28,8 @@ pub(super) fn rows(of: OfRun<'_>) -> impl Iterator<Item = ControlRow<'_>> {
 
 /// The table of controls.
 pub(super) fn table<'a>() -> Table<'a, ControlRow<'a>> {
-    let meaning = "A row for each metric of each control of each run with results: the value without learning, with which \
-                   metric_… of runs and rounds compare.";
+    let meaning = "A row for each metric of each control of each run with results: the value without learning, or without a \
+                   federation, with which metric_… of runs and rounds compare.";
     Table::new("controls", meaning, RUN_KEY.into_iter().chain(["control", "metric"]))
         .of_runs()
         .with(
@@ -37,7 +37,8 @@ pub(super) fn table<'a>() -> Table<'a, ControlRow<'a>> {
                 "control",
                 "initial: the model before training; majority: the most frequent class of the training data; mean: the \
                  mean of the training data; bias: mean, user and item biases; popularity: items by their number of \
-                 training interactions",
+                 training interactions; centralised: the model trained on everybody's data in one place; local: by each \
+                 client alone",
             )
             .required(),
             |row: &ControlRow<'a>| Cell::text(row.control),

@@ -7,6 +7,7 @@ use super::{SCRIPTS, STYLE};
 use crate::{Decided, Experiment, LineKind, Overview, Report, Series, Table, Verdict, Why};
 use crate::{numbers, svg};
 use askama::Template;
+use fedgenie_experiment::experiment::controls::note;
 use std::collections::BTreeSet;
 
 /// The page.
@@ -42,8 +43,8 @@ pub(super) struct Page<'a> {
     rows: Vec<Vec<(&'a str, bool)>>,
     /// Notes on it.
     notes: &'a [String],
-    /// Whether that table has rows of controls.
-    has_controls: bool,
+    /// What the controls in that table are; empty without any.
+    controls: String,
     /// All results, where the table for the first screen has not all of them.
     results: Option<&'a Table>,
     /// The figures that are drawn, alternatives together; those of decisions are only below `why`.
@@ -101,6 +102,12 @@ impl DecisionView<'_> {
     }
 }
 
+/// The controls that have rows in a table.
+fn named_in(table: &Table) -> Vec<String> {
+    let labels = table.rows.iter().filter_map(|row| row.first()?.strip_prefix('(')?.split_once(')'));
+    labels.map(|(name, _)| name.to_owned()).collect()
+}
+
 pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) -> Page<'a> {
     let all = serde_json::to_vec(report).expect("numbers and texts are always JSON");
     let of_why: BTreeSet<usize> = report.why.iter().flat_map(|why| why.figures.iter().copied()).collect();
@@ -131,7 +138,7 @@ pub(super) fn page<'a>(report: &'a Report, shown: &'a Shown<'a>, data: &'a str) 
         brief,
         rows: brief.rows.iter().enumerate().map(row).collect(),
         notes: &report.brief.notes,
-        has_controls: brief.rows.iter().any(|row| row.first().is_some_and(|label| label.starts_with('('))),
+        controls: note(&named_in(brief)),
         results: Some(&report.results).filter(|_| has_brief),
         families,
         plain,

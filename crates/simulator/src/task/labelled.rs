@@ -9,7 +9,7 @@ use crate::clusters::ClusterModel;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::data::partition::PartitionConfig;
+use fedgenie_learning::data::partition::{Partition, PartitionConfig};
 use fedgenie_learning::data::source::DataConfig;
 use fedgenie_learning::data::{SetAside, Split};
 use fedgenie_learning::metric::{self, Definition};
@@ -214,6 +214,28 @@ impl Material for Rows {
     }
 
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        self.spread((clients, sizes), streams, |partition| partition)
+    }
+
+    fn pool(
+        self: Box<Self>,
+        clients: usize,
+        sizes: &[u32],
+        streams: &Streams,
+    ) -> Result<Option<Arc<dyn Task>>, TaskError> {
+        self.spread((clients, sizes), streams, |partition| partition.pooled()).map(Some)
+    }
+}
+
+impl Rows {
+    /// The task of so many clients with these declared amounts of data, whose shares are made into those of its own
+    /// clients.
+    fn spread(
+        self,
+        (clients, sizes): (usize, &[u32]),
+        streams: &Streams,
+        shares: impl FnOnce(Partition) -> Partition,
+    ) -> Result<Arc<dyn Task>, TaskError> {
         let rows = self.data.train.examples();
         let aside = match self.validation > 0.0 {
             true => Some(SetAside::draw(rows, self.validation, streams)?),
@@ -221,7 +243,7 @@ impl Material for Rows {
         };
         let outline = aside.as_ref().map(|aside| aside.outline(&self.data.train));
         let train = outline.as_ref().unwrap_or(&self.data.train);
-        let mut partition = self.partition.build(train, clients, sizes, streams)?;
+        let mut partition = shares(self.partition.build(train, clients, sizes, streams)?);
         let test_split = self.partition.test_split(train, streams)?;
         if let Some(aside) = &aside {
             partition = partition.of_rows(&aside.train);

@@ -426,6 +426,22 @@ impl Material for Dealing {
     }
 
     fn deal(self: Box<Self>, clients: usize, _: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
+        self.spread(clients, streams, |dealt| dealt)
+    }
+
+    fn pool(self: Box<Self>, clients: usize, _: &[u32], streams: &Streams) -> Result<Option<Arc<dyn Task>>, TaskError> {
+        self.spread(clients, streams, Dealt::pooled).map(Some)
+    }
+}
+
+impl Dealing {
+    /// The task of so many clients, whose shares are made into those of its own clients.
+    fn spread(
+        self,
+        clients: usize,
+        streams: &Streams,
+        shares: impl FnOnce(Dealt) -> Dealt,
+    ) -> Result<Arc<dyn Task>, TaskError> {
         let refuse = |key: &str, message: String| TaskError::Setting(Complaint::new(key, message));
         if matches!(self.config.model.learner(), Learner::Factors { .. }) && clients != 1 {
             let message = format!(
@@ -441,13 +457,13 @@ impl Material for Dealing {
             Ok(read_tensors(path, tensors)?.into_iter().flat_map(|tensor| tensor.values).collect())
         };
         let start = self.config.start.as_ref().map(read).transpose()?;
-        let Self { config, social, split } = *self;
+        let Self { config, social, split } = self;
         match config.model.learner() {
             Learner::Network(shape) => {
                 let below = |complaint: Complaint| TaskError::Setting(complaint.below("partition"));
                 let dealt = config.partition.deal(&split, clients, streams).map_err(below)?;
                 let features = config.features(&split, shape.embedding)?;
-                let holdings = Holdings::new(social, split, dealt, config.transition);
+                let holdings = Holdings::new(social, split, shares(dealt), config.transition);
                 Ok(Arc::new(RatingGraph::new(shape, holdings, &features, start, streams)))
             }
             Learner::Factors { kind, factors, lambda } => {

@@ -376,4 +376,15 @@ impl Material for Ratings {
         let dealt = partition.build(&split, clients, sizes, streams)?;
         Ok(recommender.deal(&split, (&dealt, partition.is_by_user()), streams))
     }
+
+    fn pool(
+        self: Box<Self>,
+        clients: usize,
+        sizes: &[u32],
+        streams: &Streams,
+    ) -> Result<Option<Arc<dyn Task>>, TaskError> {
+        let Self { recommender, split, partition } = *self;
+        let pooled = partition.build(&split, clients, sizes, streams)?.pooled();
+        Ok(Some(recommender.deal(&split, (&pooled, false), streams)))
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::{Measured, Measurement, number, sample};
 use crate::laboratory::Context;
+use crate::margin::{Margin, margin_of};
 use fedgenie_core::math::statistics::paired_difference;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::sample::Sample;
@@ -26,9 +27,18 @@ pub struct Config {
     /// At this virtual time in seconds instead of at the end.
     #[serde(default)]
     at_s: Option<f64>,
+    /// The largest difference that counts as none, in place of that of [`margin_of`].
+    #[serde(default)]
+    margin: Option<f64>,
 }
 
 impl Config {
+    /// The differences that count as none, to policies with this mean.
+    fn none(&self, compared: f64) -> Option<[f64; 2]> {
+        let margin = self.margin.map(Margin::Of).or_else(|| margin_of(&self.value))?;
+        Some(margin.around_zero(compared)).filter(|none| none.iter().all(|end| end.is_finite()))
+    }
+
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         super::some(&self.against, "against")?;
         if self.against.contains(&self.policy) {
@@ -40,8 +50,10 @@ impl Config {
             let mine: Sample = sample(&self.policy)?;
             let of = |against: &String| {
                 let theirs = sample(against)?;
-                match mine.minus(&theirs, Sample::follow_up([&mine, &theirs]).cut()) {
-                    Some(found) => Ok(Measured::estimate(against, found)),
+                let follow_up = Sample::follow_up([&mine, &theirs]).cut();
+                let compared = theirs.estimate(follow_up).map_or(f64::NAN, |found| found.mean);
+                match mine.minus(&theirs, follow_up) {
+                    Some(found) => Ok(Measured { none: self.none(compared), ..Measured::estimate(against, found) }),
                     None => super::usage(format!("{} of {} and {against}: no run gets there", self.value, self.policy)),
                 }
             };
@@ -56,7 +68,10 @@ impl Config {
         for against in &self.against {
             let theirs = values(against)?;
             match paired_difference(&mine, &theirs) {
-                Some(found) => measured.push(Measured::estimate(against, found)),
+                Some(found) => {
+                    let compared = theirs.iter().sum::<f64>() / theirs.len() as f64;
+                    measured.push(Measured { none: self.none(compared), ..Measured::estimate(against, found) });
+                }
                 None => return super::usage(format!("{} is not finite in every run of {against}", self.value)),
             }
         }

@@ -12,6 +12,7 @@
 
 use super::{Details, Measured, Measurement, number, shown, shown_interval, usage};
 use crate::laboratory::Context;
+use crate::margin::{Margin, margin_of};
 use fedgenie_core::math::float::{exp, ln};
 use fedgenie_core::math::statistics::{Estimate, paired_difference};
 use fedgenie_experiment::error::Error;
@@ -35,6 +36,9 @@ pub struct Config {
     other: Option<Other>,
     /// Of `summary.json`: `virtual_time_s`, `time_to.test_accuracy >= 0.8`, ….
     value: String,
+    /// The part by which a ratio may differ from 1 and count as none, in place of that of [`margin_of`].
+    #[serde(default)]
+    margin: Option<f64>,
 }
 
 /// Where the other policies are.
@@ -119,6 +123,7 @@ impl Config {
         let columns = ["over", "geometric mean", "pairs", "runs of the policy that never reach it", "of the other"];
         let mut details = Details::new(title, &columns);
         let mut measured = Vec::new();
+        let none = self.margin.map(Margin::Share).or_else(|| margin_of(&self.value)).and_then(Margin::around_one);
         for against in &self.against {
             let theirs = values(against)?;
             let pairs = mine.values.len();
@@ -138,7 +143,7 @@ impl Config {
                     let of = |(policy, missed): (&String, usize)| format!("{policy} {missed} of {pairs}");
                     let is_missed = missed.iter().any(|(_, missed)| *missed > 0);
                     let note = is_missed.then(|| format!("never reached: {}", missed.map(of).join(", ")));
-                    Measured { note, ..Measured::estimate(against, found) }
+                    Measured { none, note, ..Measured::estimate(against, found) }
                 }
             };
             details.rows.push(vec![

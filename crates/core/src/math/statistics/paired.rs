@@ -19,7 +19,7 @@
 //! # Determinism
 //! A function of four counts.
 
-use super::{Estimate, proportion};
+use super::{Estimate, Miss, proportion_at};
 use crate::math::float::sqrt;
 
 /// The share of successes on the left minus that on the right. The counts are of pairs with a success on both sides, on
@@ -27,9 +27,17 @@ use crate::math::float::sqrt;
 ///
 /// # Panics
 /// If there is no pair.
-pub fn paired_shares([both, left, right, neither]: [u64; 4]) -> Estimate {
+pub fn paired_shares(counts: [u64; 4]) -> Estimate {
+    paired_shares_at(counts, Miss::USUAL)
+}
+
+/// The same, with an interval that misses the difference more or less often.
+///
+/// # Panics
+/// If there is no pair.
+pub fn paired_shares_at([both, left, right, neither]: [u64; 4], miss: Miss) -> Estimate {
     let pairs = both + left + right + neither;
-    let (one, other) = (proportion(both + left, pairs), proportion(both + right, pairs));
+    let (one, other) = (proportion_at(both + left, pairs, miss), proportion_at(both + right, pairs, miss));
     let [a, b, c, d] = [both, left, right, neither].map(|count| count as f64);
     let n = pairs as f64;
     let agreement = a * d - b * c;

@@ -36,7 +36,7 @@
 //! # Determinism
 //! A function of its values, in their order.
 
-use super::{Estimate, estimate, proportion};
+use super::{Estimate, Miss, estimate, estimate_at, proportion};
 use crate::math::float::{exp, ln, sqrt};
 
 /// Time of an event, as far as it was observed.
@@ -74,8 +74,8 @@ pub fn horizon<'a>(arrivals: impl IntoIterator<Item = &'a Arrival>) -> f64 {
 }
 
 /// The interval from the lower end of the earliest times to the upper end of the latest, around the mean of the latest.
-fn between(earliest: &[f64], latest: &[f64]) -> Option<Estimate> {
-    let (low, high) = (estimate(earliest)?, estimate(latest)?);
+fn between(earliest: &[f64], latest: &[f64], miss: Miss) -> Option<Estimate> {
+    let (low, high) = (estimate_at(earliest, miss)?, estimate_at(latest, miss)?);
     let ci95 = low.ci95.zip(high.ci95).map(|([lowest, _], [_, highest])| [lowest, highest]);
     Some(Estimate { ci95, ..high })
 }
@@ -91,7 +91,7 @@ pub fn restricted_mean(arrivals: &[Arrival], horizon: f64) -> Option<Estimate> {
     }
     let of =
         |time: fn(&Arrival) -> f64| -> Vec<f64> { arrivals.iter().map(|arrival| time(arrival).min(horizon)).collect() };
-    let mut found = between(&of(|arrival| arrival.since), &of(|arrival| arrival.time))?;
+    let mut found = between(&of(|arrival| arrival.since), &of(|arrival| arrival.time), Miss::USUAL)?;
     let arrived = arrivals.iter().filter(|arrival| arrival.is_by(horizon)).count();
     if arrived < FEW.min(arrivals.len()) {
         found.ci95 = None;
@@ -108,6 +108,16 @@ pub fn restricted_mean(arrivals: &[Arrival], horizon: f64) -> Option<Estimate> {
 /// The mean difference of restricted times, left minus right, over all pairs; `None` if no run arrives by the horizon.
 /// Times that differ by less than the share `rounding` are the same.
 pub fn restricted_difference(pairs: &[(Arrival, Arrival)], horizon: f64, rounding: f64) -> Option<Estimate> {
+    restricted_difference_at(pairs, horizon, rounding, Miss::USUAL)
+}
+
+/// The same, with an interval that misses the difference more or less often.
+pub fn restricted_difference_at(
+    pairs: &[(Arrival, Arrival)],
+    horizon: f64,
+    rounding: f64,
+    miss: Miss,
+) -> Option<Estimate> {
     if !pairs.iter().any(|(left, right)| left.is_by(horizon) || right.is_by(horizon)) {
         return None;
     }
@@ -118,8 +128,9 @@ pub fn restricted_difference(pairs: &[(Arrival, Arrival)], horizon: f64, roundin
     let of = |pick: &dyn Fn(&Arrival, &Arrival) -> f64| -> Vec<f64> {
         pairs.iter().map(|(left, right)| pick(left, right)).collect()
     };
-    let earliest =
-        between(&of(&|left, right| minus(left.since, right.time)), &of(&|left, right| minus(left.time, right.since)))?;
+    let (low, high) =
+        (of(&|left, right| minus(left.since, right.time)), of(&|left, right| minus(left.time, right.since)));
+    let earliest = between(&low, &high, miss)?;
     let latest = estimate(&of(&|left, right| minus(left.time, right.time)))?;
     Some(Estimate { ci95: earliest.ci95, ..latest })
 }

@@ -2,7 +2,7 @@
 
 mod phrases;
 
-use super::super::answer::{Answer, Name, Nearest, Other, Partial, Question};
+use super::super::answer::{Answer, Looked, Name, Nearest, Other, Partial, Question};
 use super::super::compared::{is_same, is_told_apart};
 use super::super::until::is_until;
 use super::super::{INTERVAL_SEEDS, number, show_rounded};
@@ -22,7 +22,8 @@ const FIRST: usize = 2;
 /// The sentences on some answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The main ones, two at most, which stand before a table.
+    /// The main ones, two at most, which stand before a table; behind them how much is learned, beside a control
+    /// that is trained.
     pub first: Vec<String>,
     /// The other answers; then how many seeds would tell more.
     pub rest: Vec<String>,
@@ -60,7 +61,7 @@ pub fn sentences(answers: &[Answer], points: &[BTreeMap<String, String>]) -> Tol
             None => first.push(sentence),
         }
     }
-    let seeds = words.seeds(answers);
+    let seeds: Vec<String> = words.looks(answers).into_iter().chain(words.seeds(answers)).collect();
     let mut first: Vec<String> = first.into_iter().chain(rest).collect();
     let rest = first.split_off(FIRST.min(first.len()));
     Told { first, rest: rest.into_iter().chain(seeds).collect() }
@@ -248,10 +249,24 @@ impl Words<'_> {
             let seeds = if value.n == 1 { "1 seed is" } else { "2 seeds are" };
             return vec![format!("{seeds} too few to tell it from the others")];
         }
-        let open: Vec<&Other> =
-            answer.others.iter().filter(|other| !is_told_apart(&other.found) && !is_same(&other.found)).collect();
-        let apart: Vec<&Other> = answer.others.iter().filter(|other| is_told_apart(&other.found)).collect();
+        let margin = answer.looks.and_then(|looks| looks.margin);
+        let is_within = |other: &Other| margin.is_some() && answer.equal.contains(&other.name);
+        let is_apart = |other: &&Other| other.dropped.is_some() || is_told_apart(&other.found) && !is_within(other);
+        let open: Vec<&Other> = answer
+            .others
+            .iter()
+            .filter(|other| !is_apart(other) && !is_within(other) && !is_same(&other.found))
+            .collect();
+        let apart: Vec<&Other> = answer.others.iter().filter(is_apart).collect();
         let mut parts = Vec::new();
+        let within: Vec<&Other> = answer.others.iter().filter(|other| is_within(other)).collect();
+        if let Some(margin) = margin.filter(|_| !within.is_empty()) {
+            let one = |other: &&Other| format!("{} ({})", self.name(&other.name), phrases::listed(answer, other));
+            let verb = if within.len() == 1 { "is" } else { "are" };
+            let unit = if answer.unit.is_empty() { String::new() } else { format!(" {}", answer.unit) };
+            let named = self.list(within.iter().map(one));
+            parts.push(format!("{named} {verb} equal to it within {}{unit}", number(margin)));
+        }
         if !open.is_empty() {
             let one = |other: &&Other| format!("{} ({})", self.name(&other.name), phrases::listed(answer, other));
             let verb = if open.len() == 1 { "is" } else { "are" };
@@ -261,17 +276,32 @@ impl Words<'_> {
         let is_named = |other: &&&Other| answer.partial.iter().any(|partial| partial.name == other.name);
         let unnamed = apart.iter().filter(|other| !is_named(other)).count();
         parts.extend(match (&apart[..], unnamed) {
-            ([next], _) if open.is_empty() => {
+            ([next], _) if open.is_empty() && within.is_empty() => {
                 Some(format!("{} {}", self.name(&next.name), phrases::next(answer, next)))
             }
-            ([next, ..], _) if open.is_empty() => {
+            ([next, ..], _) if open.is_empty() && within.is_empty() => {
                 Some(format!("next, {} {}", self.name(&next.name), phrases::next(answer, next)))
             }
             (_, 0) => None,
             (_, 1) => Some("1 other is worse".to_owned()),
             (_, several) => Some(format!("{several} others are worse")),
         });
+        let dropped = answer.others.iter().filter_map(|other| Some((self.name(&other.name), other.dropped?)));
+        parts.extend(
+            dropped.map(|(name, seeds)| format!("{name} was surely worse after {seeds} seeds, and got no more")),
+        );
         parts
+    }
+
+    /// How far seeds were added, where they are until the first answer is decided.
+    fn looks(&self, answers: &[Answer]) -> Option<String> {
+        let first = answers.first()?;
+        let Looked { look, of, seeds, decided, .. } = first.looks?;
+        let valid = "intervals of differences to the best are valid for all looks and others together";
+        Some(match decided {
+            true => format!("Seeds were added until this was decided: after {seeds}, at look {look} of {of}; {valid}."),
+            false => format!("Not decided by {} after {seeds} seeds, at look {look} of {of}; {valid}.", first.quantity),
+        })
     }
 
     /// `a, b and 3 more`.

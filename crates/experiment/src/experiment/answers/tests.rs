@@ -56,7 +56,7 @@ fn summary_of(points: &[(&str, &str)], aim: Option<&str>, runs: Vec<RunSummary>)
         points.push(Point { settings: Vec::new() });
     }
     let report = ReportConfig { aim: aim.map(str::to_owned), ..ReportConfig::default() };
-    Summary::new(("x", None), (&points, sweep), (&labels, report), runs, answers)
+    Summary::new(("x", None), (&points, sweep), (&labels, report, None), runs, answers)
 }
 
 fn of(runs: Vec<RunSummary>) -> Summary {

@@ -69,6 +69,7 @@ fn answer(summary: &Summary, measured: &[Metric], reached: &Reached) -> Option<A
         edge: None,
         nearest: Some(nearest?),
         equal: Vec::new(),
+        looks: None,
         others: Vec::new(),
         partial: Vec::new(),
         sees_truth: Vec::new(),

@@ -1,6 +1,6 @@
 //! Guesses behind a forecast, in words.
 
-use super::super::{Experiment, RunOptions};
+use super::super::{Experiment, RunOptions, number};
 use super::trial::{KindKey, Trial};
 use super::{Basis, Kind};
 use crate::scenario::StopConfig;
@@ -53,6 +53,13 @@ pub(super) fn notes(
     if experiment.points.iter().flat_map(|(_, scenario)| scenario.plans()).any(|plan| plan.clusters.is_some()) {
         notes
             .push("cluster models that come into use in later rounds make these dearer than the first ones".to_owned());
+    }
+    let controls = trial.controls.values().copied().fold(0.0, f64::max);
+    if controls > 0.0 {
+        notes.push(format!(
+            "training the controls takes about {} s for each seed and point, on one thread, which is in the time",
+            number(controls)
+        ));
     }
     if options.folder.is_some() {
         notes.push("the page and the pictures of the report are not in the forecast".to_owned());

@@ -13,6 +13,7 @@ use super::records::{Records, Scratch, Sizes};
 use super::sampler::Sampler;
 use crate::error::Error;
 use fedgenie_simulator::recorder::{NoSink, RunFileOptions};
+use fedgenie_simulator::run::RunError;
 use fedgenie_simulator::task::DataCache;
 use fedgenie_simulator::world::World;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,8 @@ const LEAST_S: f64 = 0.02;
 /// After so many seconds, building of worlds included, no run begins.
 const MOST_S: f64 = 8.0;
 
+/// Steps of the controls that are tried, and tried again.
+const CONTROL_STEPS: [u32; 2] = [1, 8];
 /// Test examples of the first look at what an evaluation costs.
 const FEW_TESTS: usize = 64;
 /// Seconds that an evaluation may take; a longer one is of fewer test examples.
@@ -53,6 +56,8 @@ pub(super) struct Trial {
     pub tried: BTreeMap<KindKey, Vec<Tried>>,
     /// By point and scenario of the policy, seconds of building a world.
     pub builds: BTreeMap<(usize, Option<usize>), f64>,
+    /// The same of seconds of training the controls of a world.
+    pub controls: BTreeMap<(usize, Option<usize>), f64>,
     /// The same of the share of test examples.
     tested: BTreeMap<(usize, Option<usize>), f64>,
 }
@@ -158,8 +163,12 @@ impl Course<'_> {
                 let mut world = self.experiment.world_of(run, self.cache)?;
                 let built_s = began.elapsed().as_secs_f64();
                 let (tested, first_s) = self.measure_first(run, &mut world)?;
+                let controls_s = self.try_controls(run, &world, first_s)?;
+                world.leave_controls();
                 let mut seen = lock(&self.seen);
-                seen.builds.insert((point, variant), built_s + first_s);
+                // Controls are made once for all runs of a world, as the world is.
+                seen.builds.insert((point, variant), built_s + first_s + controls_s);
+                seen.controls.insert((point, variant), controls_s);
                 seen.tested.insert((point, variant), tested);
                 Ok(world)
             })
@@ -197,6 +206,26 @@ impl Course<'_> {
         let (task, tested) = fewer(most as usize).or_else(|| Some((whole.clone()?, 1.0))).expect("a task was there");
         world.task = Some(task);
         Ok((tested, all_s))
+    }
+
+    /// Seconds that the controls of a world take to train and to measure, if an evaluation takes so many.
+    fn try_controls(&self, run: &RunId, world: &World, evaluation_s: f64) -> Result<f64, Error> {
+        let mut all_s = 0.0;
+        // The first steps meet cold memory.
+        for steps in CONTROL_STEPS {
+            all_s = 0.0;
+            let tried = world.try_controls(steps, self.threads.halt(), &mut |part, work| {
+                let began = now();
+                work();
+                let of_steps = began.elapsed().as_secs_f64() / part.steps as f64 * part.of as f64;
+                all_s += of_steps + part.models as f64 * evaluation_s;
+            });
+            tried.map_err(|source| match source {
+                RunError::Halted => Error::Cancelled,
+                source => Error::Run { run: run.name.clone(), source },
+            })?;
+        }
+        Ok(all_s)
     }
 
     fn play(&self, run: &RunId, world: &World, sampler: Option<Arc<Sampler>>) -> Result<Tried, Error> {

@@ -22,6 +22,10 @@ pub(super) fn disagreement(scenario: &str, table: &toml::Table, manifest: &Manif
             manifest.seeds.len() == *count as usize && manifest.seeds.iter().copied().eq(1..=u64::from(*count))
         }
         Seeds::List(seeds) => *seeds == manifest.seeds,
+        Seeds::Until(until) => {
+            let seeds = u64::from(until.seeds());
+            manifest.seeds.len() as u64 == seeds && manifest.seeds.iter().copied().eq(1..=seeds)
+        }
     };
     if seeds.is_some_and(|seeds| !is_same(&seeds)) {
         return other("has other seeds than".to_owned());

@@ -1,8 +1,10 @@
 //! Definitions that `describe` shows for sections and values without documentation elsewhere.
 
+use crate::scenario::seeds;
 use fedgenie_core::catalogue::documentation;
 use fedgenie_learning::algorithm;
 use fedgenie_learning::ratings::split;
+use fedgenie_simulator::world::controls;
 
 /// The definition of a component of this kind and name; `None` if its own file has it. A text before its first heading
 /// is the summary.
@@ -10,7 +12,9 @@ pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
     let source = match (kind, name) {
         ("section", "aggregation") => algorithm::fold::DOCUMENTED,
         ("section", "algorithm") => algorithm::DOCUMENTED,
+        ("section", "controls") => controls::DOCUMENTED,
         ("value", "split") => split::DOCUMENTED,
+        ("value", "seeds") => seeds::DOCUMENTED,
         ("section", name) if name.starts_with("algorithm.") => {
             let entry = algorithm::CATALOGUE.entry(name.trim_start_matches("algorithm."))?;
             entry.source
@@ -24,7 +28,7 @@ pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
 }
 
 /// By kind and name.
-const DEFINITIONS: [(&str, &str); 38] = [
+const DEFINITIONS: [(&str, &str); 37] = [
     (
         "section/stop",
         "
@@ -174,16 +178,6 @@ nevertheless, and digests cover all rounds.
         "
 # Definition
 A difference is a policy's number less that of the policy called `reference`, paired by seed.
-",
-    ),
-    (
-        "value/seeds",
-        "
-Seeds: a number of them, or a list.
-
-# Definition
-`seeds = 20` are the seeds 1 to 20, `seeds = [1, 2, 3]` those of the list. All random numbers of a run belong to its
-seed.
 ",
     ),
     (

@@ -183,6 +183,11 @@ impl Drawn {
         counts
     }
 
+    /// Number of examples that clients draw from.
+    pub fn pool_len(&self) -> usize {
+        self.pool.iter().map(Vec::len).sum()
+    }
+
     /// The shares of other clients.
     pub fn rearranged(&self, sources: &[ClientId]) -> Self {
         Self { sources: Some(sources.iter().map(|&client| self.source(client)).collect()), ..self.clone() }

@@ -143,6 +143,15 @@ impl Dealt {
         let of_ratings = data.ratings.iter().map(|rating| rating.group).collect();
         Self { categories: vec![names.clone()], holders: vec![Some(0); data.ratings.len()], of_ratings, names }
     }
+
+    /// Everything that anybody holds, at one client.
+    #[must_use]
+    pub fn pooled(self) -> Self {
+        let held = self.categories.concat();
+        let categories = self.names.iter().filter(|name| held.contains(name)).cloned().collect();
+        let holders = self.holders.iter().map(|holder| holder.map(|_| 0)).collect();
+        Self { categories: vec![categories], holders, ..self }
+    }
 }
 
 impl SocialPartition {

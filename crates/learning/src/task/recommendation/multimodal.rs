@@ -380,6 +380,10 @@ impl Task for Multimodal {
         Ok(())
     }
 
+    fn test_of_alone(&self, client: ClientId) -> On<'static> {
+        On::Client(client)
+    }
+
     fn tensors(&self) -> Vec<TensorLayout> {
         self.settings.shape.tensors()
     }

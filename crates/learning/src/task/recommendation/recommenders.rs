@@ -251,6 +251,8 @@ impl Undealt for UndealtRows {
 
     fn deal(self: Box<Self>, split: &RatingsSplit, dealt: (&Partition, bool), streams: &Streams) -> Arc<dyn Task> {
         let Self { model, settings, triplets, start, metadata, notes, .. } = *self;
+        // They are features of clients.
+        let metadata = metadata.filter(|_| dealt.1);
         let task = Recommendation::new(model, settings, split, dealt, triplets.as_ref(), start, streams);
         Arc::new(task.with_metadata(metadata).with_notes(notes))
     }

@@ -1,0 +1,231 @@
+//! Training and measuring of the controls that learn; [`crate::world::ControlsConfig`] defines them.
+
+use crate::run::error::{Role, RunError};
+use crate::world::controls::{Controls, TrainedControl};
+use crate::world::{ControlsConfig, World};
+use fedgenie_core::halt::{Effort, Halt};
+use fedgenie_core::id::{ClientId, JobNumber, Round};
+use fedgenie_core::metric::{MetricId, Place};
+use fedgenie_core::rng::Purpose;
+use fedgenie_learning::algorithm::JobMemory;
+use fedgenie_learning::layout::Update;
+use fedgenie_learning::task::{Context, Job, ModelState, On, PrivateTable, PrivateView, Task};
+use fedgenie_learning::trainer::{Length, LocalTraining, Schedule};
+use fedgenie_learning::training::{Assignment, JobFailure, train};
+use std::sync::PoisonError;
+
+/// A part of the training of a control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its steps.
+    pub steps: u64,
+    /// The steps of all models.
+    pub of: u64,
+    /// Models, each of which is measured.
+    pub models: usize,
+}
+
+/// Does work that is a part of the training of a control.
+pub type Around<'a> = dyn FnMut(Part, &mut dyn FnMut()) + 'a;
+
+/// The entity of the stream that draws clients.
+const DRAWN: u32 = u32::MAX - 2;
+
+/// Jobs of a call, where a task trains jobs together.
+const TOGETHER: usize = 64;
+
+impl World {
+    /// The controls that are trained, made when they are first asked for. They belong to no run.
+    ///
+    /// # Errors
+    /// If the task fails, or work is stopped.
+    pub fn trained_controls(&self, halt: &Halt) -> Result<Vec<TrainedControl>, RunError> {
+        let mut kept = self.controls.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*kept {
+            return Ok(known.clone());
+        }
+        Ok(kept.insert(self.train_controls(halt)?).clone())
+    }
+
+    /// Makes so many steps of each control that is trained, on its largest client, to find out what it costs; they
+    /// leave nothing behind. `around` does the work, and is told of which steps and models it is a part.
+    ///
+    /// # Errors
+    /// If the task fails, or work is stopped.
+    pub fn try_controls(&self, steps: u32, halt: &Halt, around: &mut Around<'_>) -> Result<(), RunError> {
+        let ControlsConfig { centralised, local, .. } = self.controls.config;
+        let pooled = centralised.zip(self.controls.pooled.as_deref());
+        let pooled = pooled.map(|(config, task)| (task, config.epochs, vec![ClientId(0)]));
+        let local = local.zip(self.task.as_deref());
+        let local = local.map(|(config, task)| (task, config.epochs, self.clients_alone(task, config.clients)));
+        for (task, epochs, clients) in [pooled, local].into_iter().flatten() {
+            let Some(&largest) = clients.iter().max_by_key(|&&client| task.examples(client)) else { continue };
+            let alone = self.alone(epochs);
+            let of_client = |&client: &ClientId| task.examples(client).div_ceil(alone.batch) as u64;
+            let all = u64::from(epochs) * clients.iter().map(of_client).sum::<u64>();
+            let part = Part { steps: u64::from(steps), of: all, models: clients.len() };
+            let settings = LocalTraining { length: Length::Steps(steps), decays: Vec::new(), ..alone };
+            let start = task.initial_model(0, &self.streams);
+            let mut done = Ok(());
+            around(part, &mut || {
+                let context = Context { settings: &settings, halt, ..self.context() };
+                let jobs = [Assignment { job: job_of(largest, &start), memory: JobMemory::default() }];
+                done = train((task, None), &context, &jobs, false, &mut [Update::default()]).map_err(failed);
+            });
+            done?;
+        }
+        if halt.is_due() { Err(RunError::Halted) } else { Ok(()) }
+    }
+
+    /// The same world without controls that are trained.
+    pub fn leave_controls(&mut self) {
+        self.controls = Controls::default();
+    }
+
+    fn train_controls(&self, halt: &Halt) -> Result<Vec<TrainedControl>, RunError> {
+        let ControlsConfig { centralised, local, .. } = self.controls.config;
+        let mut made = Vec::new();
+        if let Some((config, pooled)) = centralised.zip(self.controls.pooled.as_deref()) {
+            // Parts of the model that decay for themselves are those of clusters.
+            let settings = LocalTraining { decays: Vec::new(), ..self.alone(config.epochs) };
+            let mut all = Means::new(self);
+            self.train_alone(pooled, &settings, &[ClientId(0)], halt, &mut all)?;
+            made.push(all.told("centralised"));
+        }
+        if let Some((config, task)) = local.zip(self.task.as_deref()) {
+            let mut all = Means::new(self);
+            let clients = self.clients_alone(task, config.clients);
+            self.train_alone(task, &self.alone(config.epochs), &clients, halt, &mut all)?;
+            made.push(all.told("local"));
+        }
+        Ok(made)
+    }
+
+    /// The training of a job that nothing follows.
+    fn alone(&self, epochs: u32) -> LocalTraining {
+        let training = self.training.local.of_epochs(epochs);
+        LocalTraining { schedule: Schedule::default(), proximal: 0.0, noise: None, ..training }
+    }
+
+    /// The clients that train alone, ascending.
+    fn clients_alone(&self, task: &dyn Task, most: Option<u32>) -> Vec<ClientId> {
+        let all = (0..self.population.len()).map(ClientId::from_index);
+        let mut clients: Vec<ClientId> = all.filter(|&client| task.examples(client) > 0).collect();
+        if let Some(most) = most.map(|most| most as usize).filter(|&most| most < clients.len()) {
+            self.streams.stream(Purpose::Policy, DRAWN, 0).shuffle(&mut clients);
+            clients.truncate(most);
+            clients.sort_unstable();
+        }
+        clients
+    }
+
+    /// Trains the first model at each of these clients alone, and measures each.
+    fn train_alone(
+        &self,
+        task: &dyn Task,
+        settings: &LocalTraining,
+        clients: &[ClientId],
+        halt: &Halt,
+        all: &mut Means,
+    ) -> Result<(), RunError> {
+        let start = task.initial_model(0, &self.streams);
+        let context = Context { settings, halt, ..self.context() };
+        let most = if task.together().is_some() { TOGETHER } else { 1 };
+        let mut updates = vec![Update::default(); most];
+        for clients in clients.chunks(most) {
+            let job = |&client: &ClientId| Assignment { job: job_of(client, &start), memory: JobMemory::default() };
+            let jobs: Vec<Assignment<'_>> = clients.iter().map(job).collect();
+            let updates = &mut updates[..jobs.len()];
+            train((task, None), &context, &jobs, false, updates).map_err(failed)?;
+            if halt.is_due() {
+                return Err(RunError::Halted);
+            }
+            for (&client, update) in clients.iter().zip(&*updates) {
+                if update.diverged {
+                    all.add_diverged();
+                } else {
+                    all.models += 1;
+                    self.measure_alone(task, (client, update), &start, halt, all)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures the model of a client.
+    fn measure_alone(
+        &self,
+        task: &dyn Task,
+        (client, update): (ClientId, &Update),
+        start: &[f32],
+        halt: &Halt,
+        all: &mut Means,
+    ) -> Result<(), RunError> {
+        let mut buffer = Vec::new();
+        let model = update.model(task.layout(), start, &mut buffer);
+        let (nobody, own) = (PrivateTable::default(), [(client, &*update.private)]);
+        let instead = if update.private.is_empty() { &[][..] } else { &own[..] };
+        let moved = vec![Round(0); task.layout().rows()];
+        let private = PrivateView { table: &nobody, instead };
+        let state = ModelState { model, private, round: Round(1), moved: &moved, memories: &[] };
+        let is_of_all = task.describe().examples.len() == 1;
+        let test = if is_of_all { On::Test } else { task.test_of_alone(client) };
+        // What a client keeps of its own for validation no task tells.
+        let valid = (test == On::Test && self.measures.has_valid).then_some((Place::Valid, On::Valid));
+        for (place, on) in [(Place::Test, test)].into_iter().chain(valid) {
+            let mut values = vec![f64::NAN; self.measures.of_data.len()];
+            let effort = Effort { parallel: false, halt };
+            let weight = task
+                .measure(on, &state, effort, &mut values)
+                .map_err(|source| failed(JobFailure { client: Some(client), method: "evaluate", source }))?;
+            all.add(place, &values, weight);
+        }
+        if halt.is_due() { Err(RunError::Halted) } else { Ok(()) }
+    }
+}
+
+/// The job of a client alone.
+const fn job_of(client: ClientId, start: &[f32]) -> Job<'_> {
+    let (round, number) = (Round(1), JobNumber(0));
+    Job { client, round, number, start, private: None, epochs: None, correction: None }
+}
+
+/// Weighted means over models.
+struct Means {
+    /// Of each measure of data: its value times its weight, and the weights, on test and on validation data.
+    sums: Vec<(MetricId, [f64; 2])>,
+    models: usize,
+    diverged: usize,
+}
+
+impl Means {
+    fn new(world: &World) -> Self {
+        let of_data = &world.measures.of_data;
+        let at = |place| of_data.iter().map(move |measure| (measure.at(place), [0.0; 2]));
+        Self { sums: at(Place::Test).chain(at(Place::Valid)).collect(), models: 0, diverged: 0 }
+    }
+
+    fn add_diverged(&mut self) {
+        (self.models, self.diverged) = (self.models + 1, self.diverged + 1);
+    }
+
+    /// Adds what a model was measured to on the data of a place.
+    fn add(&mut self, place: Place, values: &[f64], weight: f64) {
+        let mine = self.sums.iter_mut().filter(|(id, _)| id.place == place);
+        for ((_, [sum, weights]), &value) in mine.zip(values) {
+            if weight > 0.0 {
+                (*sum, *weights) = (*sum + weight * value, *weights + weight);
+            }
+        }
+    }
+
+    fn told(self, name: &'static str) -> TrainedControl {
+        let mean = |(id, [sum, weights]): (MetricId, [f64; 2])| (id, sum / weights);
+        let metrics = self.sums.into_iter().map(mean).filter(|(_, value)| value.is_finite()).collect();
+        TrainedControl { name, metrics, models: self.models, diverged: self.diverged }
+    }
+}
+
+fn failed(JobFailure { client, method, source }: JobFailure) -> RunError {
+    RunError::Outside { role: Role::Task, method, client, round: Round(0), source }
+}

@@ -1,0 +1,273 @@
+//! When a comparison of policies on a learned task counts.
+//!
+//! # Definition
+//! A claim file says in `[learns]` what its runs have to show, of the main metric on test data unless it names another:
+//!
+//! - *It learns.* The control `control` (`"centralised"` if left out) is better than the trivial control `trivial` (the
+//!   best of them if left out) by more than the metric's margin, with its whole 95 % interval over seeds; and the
+//!   policy `policy` (`"random"`) ends better than it, with its whole interval, and has gone at least half of the way
+//!   from the untrained model to the control.
+//! - *It has settled.* With `settled = 0.25`, the line through the means over seeds in the last quarter of the rounds
+//!   changes by no more than the metric's margin over that quarter, for every policy. `settled = "stop"` says that the
+//!   numbers are read where the paper stops.
+//! - *Its settings were chosen beforehand.* With `tuned = "NAME"` there is a choice from a grid that was declared, in
+//!   `tuning/NAME.chosen.toml` beside the folder of claims, which `validate --tune NAME` writes.
+//!
+//! Where something fails, no check of the claim is judged, but for those that say `learns = false`: of times, bytes and
+//! other numbers that no model decides. Runs of the small budget are too short to learn, and are not looked at.
+
+use super::laboratory::{Context, ScenarioRuns};
+use super::margin::{Margin, margin_of};
+use super::tuning;
+use fedgenie_core::math::statistics::{Estimate, estimate, paired_difference};
+use fedgenie_core::metric::{Better, Metric, Place};
+use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::controls::{CENTRALISED, INITIAL, is_trivial};
+use fedgenie_experiment::experiment::{RunSummary, number};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+/// `[learns]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Learns {
+    /// The scenarios whose runs are looked at, by name; all of the claim if left out.
+    #[serde(default)]
+    scenarios: Vec<String>,
+    /// The metric, such as `test_accuracy`; the main one on test data if left out.
+    #[serde(default)]
+    metric: Option<String>,
+    /// The largest difference that counts as none, in place of that of [`margin_of`].
+    #[serde(default)]
+    margin: Option<f64>,
+    /// The control with all data in one place.
+    #[serde(default = "centralised")]
+    control: String,
+    /// The control without a model; the best of them if left out.
+    #[serde(default)]
+    trivial: Option<String>,
+    /// The policy whose training is looked at.
+    #[serde(default = "random")]
+    policy: String,
+    /// When the numbers are read.
+    settled: Settled,
+    /// The grid by which settings were chosen.
+    #[serde(default)]
+    tuned: Option<String>,
+}
+
+fn centralised() -> String {
+    CENTRALISED.to_owned()
+}
+
+fn random() -> String {
+    "random".to_owned()
+}
+
+/// When numbers are read.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "a share of the rounds such as 0.25, or \"stop\"")]
+enum Settled {
+    /// At the end of runs whose last part of so much is flat.
+    Flat(f64),
+    /// Where the paper stops.
+    At(At),
+}
+
+/// `settled = "stop"`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum At {
+    Stop,
+}
+
+impl Learns {
+    /// Checks that need no runs.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self.settled {
+            Settled::Flat(share) if !(share > 0.0 && share < 1.0) => {
+                Err(format!("learns.settled: found {share}; expected a share of the rounds between 0 and 1"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Why runs cannot decide; `None` if they can.
+    ///
+    /// # Errors
+    /// If a scenario is wrong, a run fails, or the claim names something that its scenarios do not have.
+    pub(super) fn objection(&self, context: &Context<'_>) -> Result<Option<String>, Error> {
+        let all: Vec<String> = context.scenarios().map(str::to_owned).collect();
+        for name in if self.scenarios.is_empty() { &all } else { &self.scenarios } {
+            let completed = context.runs(name)?;
+            if let Some(tuned) = &self.tuned {
+                let resolved = completed.experiment.resolved.parse().unwrap_or_default();
+                if let Some(why) = tuning::objection(&context.tuning(), tuned, &resolved)? {
+                    return Ok(Some(format!("{name}: {why}")));
+                }
+            }
+            for point in 0..completed.experiment.points.len() {
+                if let Some(why) = self.objection_at(&completed, point)? {
+                    let at =
+                        if completed.experiment.points.len() > 1 { format!(", point {point}") } else { String::new() };
+                    return Ok(Some(format!("{name}{at}: {why}")));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn objection_at(&self, completed: &ScenarioRuns, point: usize) -> Result<Option<String>, Error> {
+        let runs = completed.of(&self.policy, point)?;
+        let metric = self.metric_of(runs[0])?;
+        let name = metric.id.to_string();
+        let margin = match self.margin.map(Margin::Of).or_else(|| margin_of(&format!("final.{name}"))) {
+            Some(Margin::Of(margin)) => margin,
+            _ => return Err(Error::Usage(format!("learns: {name} has no margin; give margin = … in its unit"))),
+        };
+        let looked = Looked { runs: &runs, metric: &metric, name: &name };
+        if let Some(why) = self.does_not_learn(&looked, margin)? {
+            return Ok(Some(why));
+        }
+        let Settled::Flat(share) = self.settled else { return Ok(None) };
+        for policy in completed.policies() {
+            let runs = completed.of(&policy, point)?;
+            let Some(change) = change_at_end(&runs, &name, share) else {
+                return Ok(Some(format!(
+                    "{name} of {policy} is known in too few rounds to tell whether it has settled"
+                )));
+            };
+            if change.abs() > margin {
+                return Ok(Some(format!(
+                    "{policy} has not settled: {name} changes by {} over the last {:.0} % of the rounds, more than {}",
+                    number(change),
+                    100.0 * share,
+                    number(margin)
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    fn metric_of(&self, run: &RunSummary) -> Result<Metric, Error> {
+        let is_it = |metric: &&Metric| match &self.metric {
+            Some(name) => metric.id.is_called(name),
+            None => metric.main && metric.id.place == Place::Test,
+        };
+        run.measured.iter().find(is_it).cloned().ok_or_else(|| {
+            let known: Vec<String> = run.measured.iter().map(|metric| metric.id.to_string()).collect();
+            let asked = self.metric.as_deref().unwrap_or("a main metric on test data");
+            Error::Usage(format!("learns.metric: there is no {asked}; there are {}", known.join(", ")))
+        })
+    }
+
+    fn does_not_learn(&self, looked: &Looked<'_>, margin: f64) -> Result<Option<String>, Error> {
+        let (name, quality) = (looked.name, |value: f64| looked.metric.better.quality(value));
+        let control = looked.control(&self.control)?;
+        let names: BTreeSet<&String> = looked.runs.iter().flat_map(|run| run.controls.keys()).collect();
+        let trivial: Vec<String> = match &self.trivial {
+            Some(name) => vec![name.clone()],
+            None => names.into_iter().filter(|name| is_trivial(name)).cloned().collect(),
+        };
+        let known = trivial.iter().filter_map(|name| Some((name.clone(), looked.control(name).ok()?)));
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let best = known.max_by(|(_, one), (_, other)| quality(mean(one)).total_cmp(&quality(mean(other))));
+        let Some((trivial, floor)) = best else {
+            return Err(Error::Usage(format!("learns.trivial: no run has a control without training of {name}")));
+        };
+        let gain = |values: &[f64]| looked.gain(values, &floor);
+        if gain(&control).is_none_or(|[low, _]| low <= margin) {
+            return Ok(Some(format!(
+                "the model does not learn: with all data in one place {name} is {}, and ({trivial}) {}",
+                number(mean(&control)),
+                number(mean(&floor))
+            )));
+        }
+        let ends = looked.ends()?;
+        if gain(&ends).is_none_or(|[low, _]| low <= 0.0) {
+            return Ok(Some(format!(
+                "{} does not learn: {name} ends at {}, and ({trivial}) is {}",
+                self.policy,
+                number(mean(&ends)),
+                number(mean(&floor))
+            )));
+        }
+        let initial = mean(&looked.control(INITIAL)?);
+        let way = quality(mean(&control)) - quality(initial);
+        let gone = (quality(mean(&ends)) - quality(initial)) / way;
+        Ok((gone < 0.5).then(|| {
+            format!(
+                "{} has gone {:.0} % of the way from the untrained model ({}) to all data in one place ({}): {name} {}",
+                self.policy,
+                100.0 * gone,
+                number(initial),
+                number(mean(&control)),
+                number(mean(&ends))
+            )
+        }))
+    }
+}
+
+/// The runs of the policy that is looked at.
+struct Looked<'a> {
+    runs: &'a [&'a RunSummary],
+    metric: &'a Metric,
+    name: &'a str,
+}
+
+impl Looked<'_> {
+    /// The values of a control, seed by seed.
+    fn control(&self, control: &str) -> Result<Vec<f64>, Error> {
+        let of = |run: &&RunSummary| run.controls.get(control)?.get(self.name).copied();
+        let all: Option<Vec<f64>> = self.runs.iter().map(of).collect();
+        all.ok_or_else(|| {
+            let what = format!("learns: not every run has {} of the control {control}", self.name);
+            Error::Usage(format!("{what}; give the scenario [controls]"))
+        })
+    }
+
+    /// The final values, seed by seed.
+    fn ends(&self) -> Result<Vec<f64>, Error> {
+        let all: Option<Vec<f64>> = self.runs.iter().map(|run| run.final_metrics.get(self.name).copied()).collect();
+        all.ok_or_else(|| Error::Usage(format!("learns: {} is not known at the end of every run", self.name)))
+    }
+
+    /// The interval of how much better values are than others.
+    fn gain(&self, values: &[f64], than: &[f64]) -> Option<[f64; 2]> {
+        let found: Estimate = match self.metric.better {
+            Better::Higher => paired_difference(values, than)?,
+            Better::Lower => paired_difference(than, values)?,
+        };
+        found.ci95
+    }
+}
+
+/// The change of the line through the means over seeds within the last part of the rounds; `None` with fewer than three
+/// evaluated rounds there.
+fn change_at_end(runs: &[&RunSummary], metric: &str, share: f64) -> Option<f64> {
+    let last = runs.iter().filter_map(|run| run.curve.iter().last()).map(|point| point.round).min()?;
+    let from = (f64::from(last) * (1.0 - share)) as u32;
+    let rounds: BTreeSet<u32> = runs.iter().flat_map(|run| run.curve.iter().map(|point| point.round)).collect();
+    let mean = |round: u32| {
+        let value = |run: &&RunSummary| {
+            let point = run.curve.iter().find(|point| point.round == round)?;
+            point.metrics.iter().find(|(id, _)| id.is_called(metric)).map(|&(_, value)| value)
+        };
+        let values: Option<Vec<f64>> = runs.iter().map(value).collect();
+        Some((f64::from(round), estimate(&values?)?.mean))
+    };
+    let points: Vec<(f64, f64)> =
+        rounds.into_iter().filter(|round| (from..=last).contains(round)).filter_map(mean).collect();
+    if points.len() < 3 {
+        return None;
+    }
+    let count = points.len() as f64;
+    let [x, y] = [points.iter().map(|point| point.0).sum::<f64>(), points.iter().map(|point| point.1).sum()];
+    let [x, y]: [f64; 2] = [x / count, y / count];
+    let slope = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>()
+        / points.iter().map(|point| (point.0 - x) * (point.0 - x)).sum::<f64>();
+    Some(slope * (points[points.len() - 1].0 - points[0].0))
+}
