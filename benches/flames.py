@@ -29,6 +29,7 @@ PASSES_ON = re.compile(
     r"^(rayon|rayon_core|std|core|alloc|crossbeam|__|_start|main$|clone|start_thread|_?\[unknown)|\{closure|FnOnce|FnMut|"
     r"^fedgenie_learning::lanes::dispatch|^fedgenie::cli|^fedgenie_experiment::experiment::(threads|conduct|execution)"
 )
+KERNEL = re.compile(r"^fedgenie_learning::lanes::dispatch")
 LEAST, WIDTH, ROW = 0.004, 1000, 17  # share of the narrowest box; units of the drawing
 
 
@@ -51,9 +52,10 @@ def stacks(recording):
     for sample in text.split("\n\n"):
         frames = [without_types(line.split(None, 1)[-1].strip()) for line in sample.splitlines() if line.strip()]
         kept = []
-        for place, name in enumerate(frames):
-            # The innermost function is where the time went, whatever it is.
-            if (place == 0 or not PASSES_ON.search(name)) and (not kept or kept[-1] != name):
+        for name in frames:
+            # The innermost function is where the time went, whatever it is; but a kernel has the name of what calls it.
+            is_where = not kept and not KERNEL.search(name)
+            if (is_where or not PASSES_ON.search(name)) and (not kept or kept[-1] != name):
                 kept.append(name)
         if kept:
             found[tuple(reversed(kept))] += 1

@@ -235,6 +235,9 @@ pub(super) struct ValidateArguments {
     /// by validation data, and writes choice and values into NAME.chosen.toml there.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "smoke", "json", "accept_checked"])]
     pub(super) tune: Option<String>,
+    /// Carries nothing out, and writes PAPERS.md beside the folder of claims anew from the kept results.
+    #[arg(long, conflicts_with_all = ["names", "smoke", "json", "accept_checked", "tune", "out"])]
+    pub(super) pages: bool,
     /// Uses a small budget, about a minute for all claims: it shows that everything works, and decides nothing.
     #[arg(long)]
     pub(super) smoke: bool,

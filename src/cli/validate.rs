@@ -7,8 +7,8 @@ use fedgenie::experiment::cpu::Cpu;
 use fedgenie::experiment::{Earlier, ROUNDS_PER_LOOK, RunOptions};
 use fedgenie::text::{self, escaped};
 use fedgenie::validation::{
-    Budget, Claim, ClaimResult, HEADING, Kept, Laboratory, NotRun, Provenance, Row, markdown, read_claims,
-    seconds_of_all, table, today, tuning, validate as check,
+    Budget, Claim, ClaimResult, HEADING, Kept, KeptClaim, Laboratory, NotRun, Provenance, Row, markdown, papers,
+    read_claims, seconds_of_all, table, today, tuning, validate as check,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ use std::process::Command;
 
 /// Where the claims of FedGenie's sources are, seen from their root.
 const CLAIMS: &str = "validation/claims";
+/// The folder of kept results, beside that of claims.
+const KEPT: &str = "results";
 /// The name of the file with tables and explanations.
 const RESULTS: &str = "RESULTS.md";
 
@@ -23,6 +25,9 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     let folder = arguments.claims.clone().unwrap_or_else(|| PathBuf::from(CLAIMS));
     if let Some(name) = &arguments.tune {
         return tune(&folder, name, arguments, host);
+    }
+    if arguments.pages {
+        return pages(&folder, arguments.quiet).map(|()| 0);
     }
     let budget = if arguments.smoke { Budget::Smoke } else { Budget::Full };
     let claims = read_claims(&folder, &arguments.names)?;
@@ -38,7 +43,7 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     if arguments.allow_paths {
         laboratory = laboratory.allowing_paths();
     }
-    let (kept, mut files) = match arguments.out.as_deref() {
+    let (kept, files) = match arguments.out.as_deref() {
         Some(out) if is_file(out) => (None, vec![out.to_owned()]),
         Some(out) => (Some(out), vec![out.join(RESULTS)]),
         None => (None, Vec::new()),
@@ -55,7 +60,14 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
         if !arguments.quiet {
             say(&format!("{}/{} {}: {}", index + 1, claims.len(), escaped(&claim.name), escaped(&claim.title)));
         }
-        results.push(check(claim, &laboratory)?);
+        let result = check(claim, &laboratory)?;
+        if budget == Budget::Full {
+            KeptClaim::of(claim, &result, &provenance).write(&folder.with_file_name(KEPT))?;
+        }
+        results.push(result);
+    }
+    if budget == Budget::Full {
+        pages(&folder, arguments.quiet)?;
     }
     if arguments.json {
         let mut document = serde_json::json!({ "provenance": provenance, "claims": results, "not_run": not_run });
@@ -71,25 +83,48 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
         }
         print(&text)?;
     }
+    let text = markdown(&results, &not_run, &provenance, budget);
     // The checked-in file covers only all claims with the full budget.
     let is_whole = arguments.names.is_empty() && budget == Budget::Full;
-    let beside = folder.with_file_name(RESULTS);
-    if is_whole && (files.is_empty() || kept.is_some()) {
+    let beside = Some(folder.with_file_name(RESULTS)).filter(|_| is_whole && (files.is_empty() || kept.is_some()));
+    write_results(&text, files, beside, arguments.quiet)?;
+    let unexpected = results.iter().flat_map(ClaimResult::rows).any(|row| !row.is_as_expected());
+    Ok(u8::from(unexpected))
+}
+
+/// Writes verdicts into files, and into the one beside the folder of claims unless that holds something else.
+fn write_results(text: &str, mut files: Vec<PathBuf>, beside: Option<PathBuf>, is_quiet: bool) -> Result<(), Error> {
+    if let Some(beside) = beside {
         if is_free(&beside) {
             files.push(beside);
         } else {
             say(&format!("{} holds something else and stays as it is; --out names another file", text::path(&beside)));
         }
     }
-    let text = markdown(&results, &not_run, &provenance, budget);
     for file in files {
-        fs::write(&file, &text).map_err(|source| Error::Write { path: file.clone(), source })?;
-        if !arguments.quiet {
+        fs::write(&file, text).map_err(|source| Error::Write { path: file.clone(), source })?;
+        if !is_quiet {
             say(&format!("written to {}", text::path(&file)));
         }
     }
-    let unexpected = results.iter().flat_map(ClaimResult::rows).any(|row| !row.is_as_expected());
-    Ok(u8::from(unexpected))
+    Ok(())
+}
+
+/// Writes the page of the papers from transcripts and kept results, where there are transcripts beside the claims.
+fn pages(claims: &Path, is_quiet: bool) -> Result<(), Error> {
+    let papers = papers::read_papers(&claims.with_file_name("papers"))?;
+    if papers.is_empty() {
+        return Ok(());
+    }
+    let all = read_claims(claims, &[])?;
+    let kept = KeptClaim::read_all(&claims.with_file_name(KEPT))?;
+    let file = claims.with_file_name("PAPERS.md");
+    let text = papers::page(&papers, &all, &kept);
+    fs::write(&file, text).map_err(|source| Error::Write { path: file.clone(), source })?;
+    if !is_quiet {
+        say(&format!("written to {}", text::path(&file)));
+    }
+    Ok(())
 }
 
 /// Chooses settings by a grid. With `--out` runs are kept in that folder, and an interrupted choice goes on.

@@ -67,6 +67,7 @@ mod outside;
 mod overlapping;
 mod overwrite;
 mod packs;
+mod papers;
 mod policies;
 mod privacy;
 mod progress;

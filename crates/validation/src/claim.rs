@@ -3,6 +3,8 @@
 //! ```toml
 //! title = "BSFL beats random selection"
 //! source = "Ben Ami et al., IEEE Access 2025, Fig. 7"
+//! paper = "bsfl"                                               # optional: the transcript of the paper that makes it
+//! item = "Fig. 7"                                              # optional: its table or figure; a check may name another
 //! run = "named"                                                # optional: only if the claim is named, because it takes long
 //!
 //! [scenario.fig7]
@@ -64,6 +66,10 @@ pub struct Claim {
     pub title: String,
     /// Its source.
     pub source: String,
+    /// The paper that makes it, by the name of its transcript.
+    pub paper: Option<String>,
+    /// The table or figure that its checks are about, but for those that name another.
+    pub item: Option<String>,
     /// When it runs.
     pub run: When,
     /// The scenarios, by name.
@@ -79,6 +85,10 @@ pub struct Claim {
 struct ClaimFile {
     title: String,
     source: String,
+    #[serde(default)]
+    paper: Option<String>,
+    #[serde(default)]
+    item: Option<String>,
     #[serde(default)]
     run: When,
     #[serde(default, rename = "scenario")]
@@ -133,6 +143,8 @@ pub struct Check {
     pub claim: String,
     /// The paper's value.
     pub paper: Option<String>,
+    /// The table or figure that it is about.
+    pub item: Option<String>,
     /// The statistic.
     pub statistic: StatisticConfig,
     /// The statistic of the small budget.
@@ -157,6 +169,8 @@ struct CheckFile {
     claim: String,
     #[serde(default)]
     paper: Option<String>,
+    #[serde(default)]
+    item: Option<String>,
     statistic: toml::Table,
     #[serde(default)]
     measure: Vec<String>,
@@ -223,6 +237,7 @@ impl Check {
         Ok(Self {
             claim: file.claim,
             paper: file.paper,
+            item: file.item,
             statistic: read(file.statistic)?,
             smoke_statistic: read(smoke)?,
             measure: file.measure,
@@ -267,6 +282,8 @@ impl Claim {
             folder: path.parent().unwrap_or(Path::new(".")).to_owned(),
             title: file.title,
             source: file.source,
+            paper: file.paper,
+            item: file.item,
             run: file.run,
             scenarios: file.scenarios,
             learns: file.learns,

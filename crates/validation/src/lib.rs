@@ -14,9 +14,11 @@
 
 mod claim;
 mod clock;
+mod kept;
 mod laboratory;
 mod learns;
 mod margin;
+pub mod papers;
 mod results;
 mod statistic;
 pub mod tuning;
@@ -24,6 +26,7 @@ mod verdict;
 
 pub use claim::{Budget, Check, Claim, When, read_claims};
 pub use clock::{seconds_of, today};
+pub use kept::{KeptCheck, KeptClaim};
 pub use laboratory::{Kept, Laboratory};
 pub use learns::Learns;
 pub use margin::{Margin, margin_of};

@@ -5,12 +5,12 @@ use super::statistic::{Details, Measured, Measurement, shown_interval};
 use super::verdict::Verdict;
 use fedgenie_core::text::markdown::prose;
 use fedgenie_experiment::error::Error;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt::Write;
 use std::sync::Arc;
 
 /// One judged number.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The claim.
     pub claim: String,
@@ -21,6 +21,7 @@ pub struct Row {
     /// The rule.
     pub rule: String,
     /// The number.
+    #[serde(deserialize_with = "or_nan")]
     pub value: f64,
     /// Its 95 % interval; a deterministic number has none, nor has one of too few seeds.
     pub ci95: Option<[f64; 2]>,
@@ -31,10 +32,15 @@ pub struct Row {
     /// The expected verdict.
     pub expected: Option<Verdict>,
     /// Note for readers of the verdict: runs that never reached a target.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Whether the number is of the small budget, which may leave anything undecided.
     pub is_smoke: bool,
+}
+
+/// A number, which JSON has as null where it is none.
+fn or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 impl Row {
@@ -140,7 +146,7 @@ impl ClaimResult {
     }
 
     /// Tables of the measurements, each once.
-    fn details(&self) -> Vec<&Details> {
+    pub(super) fn details(&self) -> Vec<&Details> {
         let mut seen: Vec<*const Measurement> = Vec::new();
         let mut details = Vec::new();
         for check in &self.checks {
@@ -155,7 +161,7 @@ impl ClaimResult {
 }
 
 /// Where and when results were found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Version of FedGenie.
     pub version: String,
@@ -244,7 +250,7 @@ fn fitted(text: &str, width: usize) -> String {
     text.chars().take(width - 1).chain(['…']).collect()
 }
 
-fn row_cells(row: &Row) -> [String; 6] {
+pub(super) fn row_cells(row: &Row) -> [String; 6] {
     let claim = if row.label.is_empty() { row.claim.clone() } else { format!("{}: {}", row.claim, row.label) };
     let verdict = match row.expected {
         _ if row.is_as_expected() => row.verdict.to_string(),

@@ -64,7 +64,7 @@ impl Measured {
 }
 
 /// A table beside the judged numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Details {
     /// What it shows.
     pub title: String,

@@ -116,11 +116,15 @@ impl Config {
             proportion(count, ended.len() as u64)
         };
         let mut measured = Vec::new();
+        let title = "Policies that are all the same: shares of series".to_owned();
+        let mut of_same = Details::new(title, &["policies", "decided", "any told apart from the best of the runs"]);
         for &policies in &self.policies {
             let same = play_all(policies, 0.0, 2 * policies)?;
             let label = |what: &str| format!("{what}, {policies} policies");
             measured.push(Measured::estimate(label("no difference"), share(&same, |ended| ended.is_decided)));
             measured.push(Measured::estimate(label("any told apart"), share(&same, |ended| ended.is_apart)));
+            let cells = measured[measured.len() - 2..].iter().map(|share: &Measured| shown(share.value));
+            of_same.rows.push(std::iter::once(policies.to_string()).chain(cells).collect());
             let better = play_all(policies, SMALL, 2 * policies + 1)?;
             measured.push(Measured::estimate(label("wrong"), share(&better, |ended| ended.is_wrong)));
         }
@@ -150,6 +154,6 @@ impl Config {
             let cells = [effect, decided, mean.mean, seeds[seeds.len() / 2], f64::from(fixed)].map(shown);
             details.rows.push(cells.to_vec());
         }
-        Ok(Measurement { measured, details: vec![details] })
+        Ok(Measurement { measured, details: vec![of_same, details] })
     }
 }

@@ -1,0 +1,398 @@
+//! What reproduces of each paper: its tables and figures in their order, with the paper's numbers and ours.
+//!
+//! ```toml
+//! name = "proxyrl"
+//! system = "ProxyRL-FRS"
+//! title = "…"
+//! source = "L. Qu et al., 2025"
+//!
+//! [[item]]
+//! id = "Table III"                                             # as claims call it
+//! about = "HR@20 and NDCG@20 of nine methods"                  # one line
+//! kind = "results"                                             # or settings, drawing, curves, text
+//! columns = ["ML-100K HR@20", "ML-100K NDCG@20"]
+//! rows = [["FedMF", 0.4321, 0.0611]]
+//! ```
+//!
+//! A transcript has the numbers of a paper and none of its sentences. A claim says which paper it is about (`paper`),
+//! and of itself or of a check which table or figure (`item`). The numbers that a check quotes, decimal fractions and
+//! whole numbers of three digits, have to be in the transcript, or quotients or differences of two numbers of a column.
+
+use super::claim::Claim;
+use super::kept::{KeptCheck, KeptClaim};
+use super::results::{Row, row_cells};
+use super::verdict::Verdict;
+use fedgenie_core::math::float::power;
+use fedgenie_core::text::markdown::prose;
+use fedgenie_experiment::error::Error;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The transcript of a paper.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Its name, which is the file's.
+    pub name: String,
+    /// The system that it proposes.
+    pub system: String,
+    /// Its title.
+    pub title: String,
+    /// Authors, venue and year.
+    pub source: String,
+    /// Its tables and figures, in their order.
+    #[serde(rename = "item")]
+    pub items: Vec<Item>,
+}
+
+/// A table, a figure, or a section with numbers.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
+    /// As claims call it: `Table III`.
+    pub id: String,
+    /// What it shows.
+    pub about: String,
+    /// What can be said of it.
+    pub kind: ItemKind,
+    /// The unit of all numbers.
+    #[serde(default)]
+    pub unit: String,
+    /// Headings of the columns after the first.
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// Rows: a label, then a cell for each column.
+    #[serde(default)]
+    pub rows: Vec<Vec<toml::Value>>,
+    /// An error or a contradiction of the paper.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// What can be said of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ItemKind {
+    /// Numbers that can be compared.
+    Results,
+    /// Parameters, or statistics of data.
+    Settings,
+    /// A drawing without numbers.
+    Drawing,
+    /// A figure of results whose numbers cannot be read.
+    Curves,
+    /// Results that stand in a section.
+    Text,
+}
+
+impl ItemKind {
+    /// Whether it holds results, so that it can reproduce or not.
+    const fn is_of_results(self) -> bool {
+        matches!(self, Self::Results | Self::Curves | Self::Text)
+    }
+}
+
+/// Reads the transcripts of a folder, in the order of their names; none if there is no folder.
+///
+/// # Errors
+/// If a file cannot be read, or a row has more or fewer cells than there are columns.
+pub fn read_papers(folder: &Path) -> Result<Vec<Paper>, Error> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    let read = |path: PathBuf| {
+        let wrong = |message: String| Error::Usage(format!("{}: {}", path.display(), message.trim_end()));
+        let text = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let paper: Paper = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        paper.check().map_err(wrong)?;
+        Ok(paper)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// A number as it is written, without signs that do not belong to it.
+fn written(value: &toml::Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
+}
+
+/// A number in a text: how large it is, and with how many decimals it is printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Quoted {
+    size: f64,
+    decimals: i32,
+}
+
+impl Quoted {
+    /// Whether another number is printed like this, apart from its sign.
+    fn is(self, number: f64) -> bool {
+        (number.abs() - self.size).abs() <= 0.5 * power(10.0, f64::from(-self.decimals)) * (1.0 + 1e-9)
+    }
+}
+
+/// The numbers of a text that a reader would look for in a table: decimal fractions, and whole numbers of three digits.
+fn quoted(text: &str) -> Vec<Quoted> {
+    let is_inner = |letter: char| letter.is_alphanumeric() || ".,@_".contains(letter);
+    let words = text.split(|letter: char| !is_inner(letter)).map(|word| word.trim_matches(['.', ',']).replace(',', ""));
+    let number = |word: String| {
+        let decimals = word.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let counts = word.starts_with(|first: char| first.is_ascii_digit()) && (decimals > 0 || word.len() >= 3);
+        word.parse().ok().filter(|_| counts).map(|size| Quoted { size, decimals: decimals as i32 })
+    };
+    words.filter_map(number).collect()
+}
+
+impl Item {
+    /// The numbers of a column, those in texts of cells included; column 0 has the labels.
+    fn column(&self, column: usize) -> Vec<f64> {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        let in_text = |cell: &toml::Value| cell.as_str().map_or_else(Vec::new, quoted);
+        cells
+            .flat_map(|cell| written(cell).into_iter().chain(in_text(cell).into_iter().map(|number| number.size)))
+            .collect()
+    }
+
+    fn has(&self, number: Quoted) -> bool {
+        (0..=self.columns.len()).any(|column| {
+            let numbers = self.column(column);
+            let with = |&one: &f64| numbers.iter().any(|other| number.is(one / other) || number.is(one - other));
+            numbers.iter().any(|&known| number.is(known)) || numbers.iter().any(with)
+        })
+    }
+}
+
+impl Paper {
+    fn check(&self) -> Result<(), String> {
+        for item in &self.items {
+            let wrong = |row: &&Vec<toml::Value>| row.len() != item.columns.len() + 1;
+            if let Some(row) = item.rows.iter().find(wrong) {
+                let (found, expected) = (row.len(), item.columns.len() + 1);
+                return Err(format!(
+                    "{}: a row has {found} cells; expected a label and {} columns",
+                    item.id,
+                    expected - 1
+                ));
+            }
+            if item.kind == ItemKind::Results && item.rows.is_empty() {
+                return Err(format!("{}: results have rows; curves need none", item.id));
+            }
+            if self.items.iter().filter(|other| other.id == item.id).count() > 1 {
+                return Err(format!("{} is listed twice", item.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a number is in it, or is the quotient or the difference of two numbers of a column.
+    fn has(&self, number: Quoted) -> bool {
+        self.items.iter().any(|item| item.has(number))
+    }
+
+    /// The checks of a claim about this paper that quote a number or name an item that it does not have, in sentences.
+    pub fn strangers(&self, claim: &Claim) -> Vec<String> {
+        let mut all = Vec::new();
+        for check in &claim.checks {
+            let numbers = check.paper.as_deref().map_or_else(Vec::new, quoted);
+            for Quoted { size, .. } in numbers.into_iter().filter(|&number| !self.has(number)) {
+                all.push(format!("{}: {:?} quotes {size}", claim.name, check.claim));
+            }
+            let item = check.item.as_ref().or(claim.item.as_ref());
+            if let Some(item) = item.filter(|item| self.items.iter().all(|known| known.id != **item)) {
+                all.push(format!("{}: {:?} is about {item}", claim.name, check.claim));
+            }
+        }
+        all
+    }
+}
+
+/// The kept checks of a paper.
+struct Found<'a> {
+    claims: Vec<&'a KeptClaim>,
+    /// By item.
+    of_items: BTreeMap<&'a str, Vec<(&'a KeptClaim, &'a KeptCheck)>>,
+    others: Vec<(&'a KeptClaim, &'a KeptCheck)>,
+}
+
+impl<'a> Found<'a> {
+    fn of(paper: &Paper, kept: &'a [KeptClaim]) -> Self {
+        let claims: Vec<&KeptClaim> = kept.iter().filter(|claim| claim.paper.as_ref() == Some(&paper.name)).collect();
+        let (mut of_items, mut others) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+        for claim in &claims {
+            for check in &claim.checks {
+                match &check.item {
+                    Some(item) => of_items.entry(item.as_str()).or_default().push((*claim, check)),
+                    None => others.push((*claim, check)),
+                }
+            }
+        }
+        Self { claims, of_items, others }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.rows)
+    }
+}
+
+/// A text that begins a sentence.
+fn capital(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A text in a cell of a Markdown table.
+fn cell(text: &str) -> String {
+    prose(text).replace('|', "\\|").replace('\n', " ")
+}
+
+/// How a check says that the paper does not make its claim.
+const NOT_ASKED: &str = "not asked";
+
+/// Verdicts of some rows, counted, without those on questions that the paper does not ask.
+fn counted(rows: &[&Row]) -> [usize; 5] {
+    let is_asked = |row: &&&Row| row.paper.as_deref() != Some(NOT_ASKED);
+    Verdict::ALL.map(|verdict| rows.iter().filter(is_asked).filter(|row| row.verdict == verdict).count())
+}
+
+/// The first line of the page.
+pub const HEADING: &str = "# What reproduces of five papers";
+
+/// The page of all papers, from transcripts, claims and kept results. `claims` are all that could be carried out.
+pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
+    let mut text = format!(
+        "{HEADING}\n\n\
+         Written by `fedgenie validate` from the [results](results) of [claims](claims) and the [transcripts](papers) of the papers' tables and\n\
+         figures, and from nothing else. Counts are of numbers that the papers claim something of. How claims are judged is in [How the numbers are checked](README.md). Each claim has the commit and the\n\
+         date of its runs; what has none was not carried out since results are kept.\n\n\
+         | paper | supported | not supported | no difference | undecided | not judged | tables and figures of results without a number |\n\
+         |---|---|---|---|---|---|---|\n"
+    );
+    for paper in papers {
+        let found = Found::of(paper, kept);
+        let counts = counted(&found.rows().collect::<Vec<_>>()).map(|count| count.to_string());
+        let results: Vec<&Item> = paper.items.iter().filter(|item| item.kind.is_of_results()).collect();
+        let without = results.iter().filter(|item| !found.of_items.contains_key(item.id.as_str())).count();
+        let anchor = paper.system.to_lowercase();
+        let _ = writeln!(
+            text,
+            "| [{}](#{anchor}) | {} | {without} of {} |",
+            prose(&paper.system),
+            counts.join(" | "),
+            results.len()
+        );
+    }
+    for paper in papers {
+        of_paper(paper, claims, kept, &mut text);
+    }
+    text.push_str("\n## Our own questions\n\nNo paper makes these claims; they are in no count above.\n");
+    of_claims(claims.iter().filter(|claim| claim.paper.is_none()), kept, &mut text);
+    for claim in kept.iter().filter(|claim| claim.paper.is_none()) {
+        let _ = write!(text, "\n### {}\n\n{}.\n", prose(&claim.title), prose(&claim.source));
+        of_checks(&claim.checks.iter().map(|check| (claim, check)).collect::<Vec<_>>(), &mut text);
+    }
+    text
+}
+
+/// Which of these claims were carried out, when and where.
+fn of_claims<'a>(claims: impl Iterator<Item = &'a Claim>, kept: &[KeptClaim], text: &mut String) {
+    text.push_str("\n| claim | commit | date | machine | seconds |\n|---|---|---|---|---|\n");
+    for claim in claims {
+        let link = format!("[{}](claims/{}.toml): {}", claim.name, claim.name, cell(&claim.title));
+        let _ = match kept.iter().find(|known| known.name == claim.name) {
+            Some(KeptClaim { provenance, seconds, .. }) => {
+                let took = seconds.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds:.0}"));
+                let (commit, date, machine) = (&provenance.commit, &provenance.date, cell(&provenance.machine));
+                writeln!(text, "| {link} | {commit} | {date} | {machine} | {took} |")
+            }
+            None => writeln!(text, "| {link} | not carried out | – | – | – |"),
+        };
+    }
+}
+
+fn of_paper(paper: &Paper, claims: &[Claim], kept: &[KeptClaim], text: &mut String) {
+    let found = Found::of(paper, kept);
+    let _ = write!(text, "\n## {}\n\n*{}*, {}.\n", prose(&paper.system), prose(&paper.title), prose(&paper.source));
+    of_claims(claims.iter().filter(|claim| claim.paper.as_ref() == Some(&paper.name)), kept, text);
+    for item in &paper.items {
+        let _ = write!(text, "\n### {} {}\n\n{}.", prose(&paper.system), prose(&item.id), prose(&capital(&item.about)));
+        if let Some(note) = &item.note {
+            let _ = write!(text, " {}", prose(note));
+        }
+        text.push('\n');
+        let checks = found.of_items.get(item.id.as_str());
+        match (checks, item.kind.is_of_results()) {
+            (Some(checks), _) => of_checks(checks, text),
+            (None, true) => text.push_str("\nNo number of ours stands beside it.\n"),
+            (None, false) => {}
+        }
+        of_rows(item, text);
+    }
+    if !found.others.is_empty() {
+        let _ = write!(text, "\n### {} beside its tables\n", prose(&paper.system));
+        of_checks(&found.others, text);
+    }
+}
+
+/// The judged numbers of some checks.
+fn of_checks(checks: &[(&KeptClaim, &KeptCheck)], text: &mut String) {
+    text.push_str("\n| check | paper | claimed | ours [95 %] | n | verdict | claim |\n|---|---|---|---|---|---|---|\n");
+    for (claim, check) in checks {
+        for row in &check.rows {
+            let [what, paper, rule, ours, n, verdict] = row_cells(row).map(|text| cell(&text));
+            let _ = writeln!(text, "| {what} | {paper} | {rule} | {ours} | {n} | {verdict} | {} |", claim.name);
+        }
+    }
+    for (_, check) in checks {
+        if let (Some(because), Some(row)) = (&check.because, check.rows.first()) {
+            let _ = write!(text, "\n*{}.* {}\n", prose(&row.claim), prose(because.trim()));
+        }
+    }
+}
+
+/// The paper's own numbers, folded.
+fn of_rows(item: &Item, text: &mut String) {
+    if item.rows.is_empty() {
+        return;
+    }
+    let unit = if item.unit.is_empty() { String::new() } else { format!(", in {}", item.unit) };
+    let _ = write!(text, "\n<details><summary>The paper's numbers{}</summary>\n\n|  |", prose(&unit));
+    item.columns.iter().for_each(|column| {
+        let _ = write!(text, " {} |", cell(column));
+    });
+    let _ = write!(text, "\n|{}\n", "---|".repeat(item.columns.len() + 1));
+    for row in &item.rows {
+        text.push('|');
+        for value in row {
+            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let _ = write!(text, " {} |", cell(&shown));
+        }
+        text.push('\n');
+    }
+    text.push_str("\n</details>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_that_a_table_may_have() {
+        let sizes = |text: &str| quoted(text).into_iter().map(|number| number.size).collect::<Vec<_>>();
+        assert_eq!(sizes("0.4579 against 0.4394 and 0.4473"), [0.4579, 0.4394, 0.4473]);
+        assert_eq!(sizes("976 against 426 s, 5,396 at HR@20, test_hr_20, 12 times"), [976.0, 426.0, 5396.0]);
+        assert_eq!(sizes("within a point: 0.25."), [0.25]);
+        assert!(sizes("above").is_empty());
+    }
+
+    #[test]
+    fn quotients_and_differences_of_a_column_are_the_papers() {
+        let rows = vec![vec!["a".into(), 1000.568.into()], vec!["b".into(), 570.299.into()]];
+        let (id, about, columns) = ("Table I".to_owned(), String::new(), vec!["s".to_owned()]);
+        let item = Item { id, about, kind: ItemKind::Results, unit: String::new(), columns, rows, note: None };
+        let has = |text: &str| quoted(text).into_iter().all(|number| item.has(number));
+        assert!(has("1000.568, 0.570, −430.27, 1.754 and 1000.57"));
+        assert!(!has("0.571") && !has("430.2") && !has("571"));
+    }
+}

@@ -1,0 +1,125 @@
+//! Transcripts of the papers' tables, and the page that stands them beside our numbers.
+
+use super::support::{Answer, Workplace, changed};
+use super::validation::{CLAIM, workplace};
+use fedgenie::validation::papers::{HEADING, read_papers};
+use fedgenie::validation::{KeptClaim, read_claims};
+use std::path::Path;
+
+fn validation(folder: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("validation").join(folder)
+}
+
+/// A number that a check quotes is one of the paper's, and it is about a table that there is.
+#[test]
+fn claims_quote_what_the_papers_print() {
+    let papers = read_papers(&validation("papers")).unwrap();
+    let names: Vec<&str> = papers.iter().map(|paper| paper.name.as_str()).collect();
+    assert_eq!(names, ["bsfl", "fed_bac", "fedacs", "mab_frs", "proxyrl"]);
+    let claims = read_claims(&validation("claims"), &[]).unwrap();
+    let mut strangers = Vec::new();
+    for claim in claims.iter().filter(|claim| claim.paper.is_some()) {
+        let name = claim.paper.as_ref().unwrap();
+        let paper = papers.iter().find(|paper| paper.name == *name);
+        strangers.extend(paper.unwrap_or_else(|| panic!("{}: no transcript of {name}", claim.name)).strangers(claim));
+    }
+    assert!(strangers.is_empty(), "{}", strangers.join("\n"));
+    // Every paper has claims, and each item its place once.
+    for paper in &papers {
+        assert!(claims.iter().any(|claim| claim.paper.as_ref() == Some(&paper.name)), "{}", paper.name);
+        assert!(paper.items.len() > 5, "{}: {}", paper.name, paper.items.len());
+    }
+}
+
+/// The page is what the command writes from what is kept.
+#[test]
+fn the_page_of_the_papers_is_up_to_date() {
+    let written = std::fs::read_to_string(validation("PAPERS.md")).unwrap();
+    let papers = read_papers(&validation("papers")).unwrap();
+    let claims = read_claims(&validation("claims"), &[]).unwrap();
+    let kept = KeptClaim::read_all(&validation("results")).unwrap();
+    assert!(written.starts_with(HEADING));
+    let expected = fedgenie::validation::papers::page(&papers, &claims, &kept);
+    assert!(written == expected, "`fedgenie validate --pages` writes another page");
+    for result in &kept {
+        assert!(claims.iter().any(|claim| claim.name == result.name), "results of {}, which is no claim", result.name);
+    }
+}
+
+const PAPER: &str = r#"name = "small"
+system = "Small"
+title = "A small paper"
+source = "A. Author, 2025"
+[[item]]
+id = "Table I"
+about = "Regret of three policies"
+kind = "results"
+unit = "1"
+columns = ["regret"]
+rows = [["genie", 0], ["bsfl", 12.5], ["random", 250]]
+[[item]]
+id = "Fig. 1"
+about = "How the parts work together"
+kind = "drawing"
+[[item]]
+id = "Fig. 2"
+about = "Regret over time"
+kind = "curves"
+"#;
+
+#[test]
+fn results_are_kept_and_stand_beside_the_papers() {
+    let claim = changed(CLAIM, "source = \"a test\"\n", "source = \"a test\"\npaper = \"small\"\nitem = \"Table I\"\n");
+    let claim = changed(&claim, "paper = \"less\"", "paper = \"12.5 against 250\"");
+    let place = workplace(&claim);
+    place.write("papers/small.toml", PAPER);
+    let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "order"]);
+    assert_eq!(code, 0, "{stderr}");
+    let kept = place.json("results/order.json");
+    assert_eq!(kept["checks"][0]["item"], "Table I");
+    assert_eq!(kept["checks"][1]["rows"].as_array().unwrap().len(), 2);
+    let page = place.text("PAPERS.md");
+    for words in [
+        HEADING,
+        "| [Small](#small) | 2 | 1 | 0 | 0 | 0 | 1 of 2 |",
+        "### Small Table I\n\nRegret of three policies.",
+        "| BSFL has less regret than the genie: genie | 12.5 against 250 | ≤ 0 |",
+        "| bsfl | 12.5 |",
+        "### Small Fig. 2\n\nRegret over time.\n\nNo number of ours stands beside it.",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    // From what is kept alone.
+    std::fs::remove_file(place.path("PAPERS.md")).unwrap();
+    let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--pages"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(place.text("PAPERS.md"), page);
+    // A small budget keeps nothing.
+    std::fs::remove_dir_all(place.path("results")).unwrap();
+    place.fedgenie(&["validate", "--claims", "claims", "--smoke"]);
+    assert!(!place.path("results").exists());
+}
+
+#[test]
+fn a_transcript_that_cannot_be_is_refused() {
+    let refused = |from: &str, to: &str, words: &str| {
+        let place: Workplace = workplace(CLAIM);
+        place.write("papers/small.toml", changed(PAPER, from, to));
+        let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--pages"]);
+        assert!(code == 2 && stderr.contains(words), "{words}: {stderr}");
+    };
+    refused("[\"bsfl\", 12.5]", "[\"bsfl\"]", "Table I: a row has 1 cells; expected a label and 1 columns");
+    refused("kind = \"curves\"", "kind = \"results\"", "Fig. 2: results have rows");
+    refused("id = \"Fig. 2\"", "id = \"Fig. 1\"", "Fig. 1 is listed twice");
+    refused("kind = \"curves\"", "kind = \"graph\"", "small.toml");
+    let papers = Workplace::new();
+    papers.write("papers/small.toml", PAPER);
+    papers.write(
+        "claims/one.toml",
+        changed(CLAIM, "paper = \"less\"", "paper = \"13.5 against 250\"\nitem = \"Table II\""),
+    );
+    let paper = &read_papers(&papers.path("papers")).unwrap()[0];
+    let strangers = paper.strangers(&read_claims(&papers.path("claims"), &[]).unwrap()[0]);
+    assert_eq!(strangers.len(), 2, "{strangers:?}");
+    assert!(strangers[0].ends_with("quotes 13.5") && strangers[1].ends_with("is about Table II"), "{strangers:?}");
+}
