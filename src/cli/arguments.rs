@@ -65,7 +65,7 @@ pub(super) struct RunArguments {
     #[arg(conflicts_with_all = ["seeds", "shard"])]
     pub(super) until_decided: Option<String>,
     /// With --until-decided: the largest difference that counts as none, in the unit of the quantity.
-    #[arg(long, value_name = "DIFFERENCE", requires = "until_decided")]
+    #[arg(long, value_name = "DIFFERENCE", requires = "until_decided", conflicts_with = "seeds")]
     pub(super) margin: Option<String>,
     /// Order of events of the same instant and class: fifo, or shuffle:SEED to see which results depend on it.
     #[arg(long, value_name = "ORDER")]

@@ -117,6 +117,10 @@ fn pages(claims: &Path, is_quiet: bool) -> Result<(), Error> {
         return Ok(());
     }
     let all = read_claims(claims, &[])?;
+    let strangers = papers::strangers(&papers, &all);
+    if !strangers.is_empty() {
+        return Err(Error::Usage(format!("not in the transcripts of papers: {}", strangers.join("; "))));
+    }
     let kept = KeptClaim::read_all(&claims.with_file_name(KEPT))?;
     let file = claims.with_file_name("PAPERS.md");
     let text = papers::page(&papers, &all, &kept);

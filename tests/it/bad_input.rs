@@ -229,10 +229,11 @@ fn a_value_of_another_type() {
     refused("alpha = 3.0", "alpha = true", "policy.bsfl.alpha", &["found true", "expected a number"]);
     refused("name = \"good\"", "name = 3", "name", &["found 3", "expected a text"]);
     refused("meters = [\"mean\", \"realised\"]", "meters = true", "regret.meters", &["found true", "expected a list"]);
-    for (written, found) in [("\"two\"", "found \"two\""), ("[1, -1]", "found [1, -1]"), ("-1", "found -1")] {
+    for (written, found) in [("\"two\"", "found \"two\""), ("-1", "found -1")] {
         let parts = [found, "expected a number of seeds of at least 1, a list of seeds such as [1, 2, 3], or { until"];
         refused("seeds = 2", &format!("seeds = {written}"), "seeds", &parts);
     }
+    refused("seeds = 2", "seeds = [1, -1]", "seeds.1", &["found -1", "expected a whole number from 0"]);
     refused("seeds = 2", "seeds = 0", "seeds", &["found 0", "expected between 1 and"]);
     refused("seeds = 2", "seeds = [4, 4]", "seeds", &["seed 4 is listed twice"]);
 }

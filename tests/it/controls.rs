@@ -347,3 +347,26 @@ fn settings_are_chosen_by_a_declared_grid() {
         assert!(code == 2 && stderr.contains(words), "{words}: {stderr}");
     }
 }
+
+/// Policies that train in another way have controls that do.
+#[test]
+fn policies_with_training_of_their_own_have_controls_of_their_own() {
+    let with = "[policy.slow]\nkind = \"random\"\nwith = { \"training.optimizer.sgd.lr\" = 0.01 }\n\
+                [policy.slower]\nkind = \"random\"\nwith = { \"training.optimizer.sgd.lr\" = 0.01 }\n[controls]";
+    let place = Workplace::with(&changed(SKEWED, "[controls]", with));
+    let Answer { code, stdout, stderr } = place.fedgenie(&["run", SCENARIO, "--out", "out"]);
+    assert_eq!(code, 0, "{stderr}");
+    let controls = &place.json("out/summary.json")["controls"][0];
+    let names: Vec<&String> = controls.as_object().unwrap().keys().collect();
+    let expected =
+        ["centralised of random", "centralised of slow", "initial", "local of random", "local of slow", "majority"];
+    assert_eq!(names, expected);
+    let value = |name: &str| controls[name]["test_loss"]["mean"].as_f64().unwrap();
+    assert!(value("centralised of random") != value("centralised of slow"));
+    assert!(
+        stdout.contains("(centralised of slow)") && stdout.contains("(local) trained by each client alone"),
+        "{stdout}"
+    );
+    place.fedgenie(&["report", "out"]);
+    assert!(place.text("out/report.html").contains("(centralised of slow)"));
+}

@@ -2,6 +2,8 @@
 //! interruption nor a race changes what is found.
 
 use super::support::{Answer, SCENARIO, Workplace, changed};
+use fedgenie::experiment::apart::Gathering;
+use fedgenie::experiment::{Experiment, Overrides, RunOptions};
 use serde_json::Value;
 use std::fs;
 
@@ -53,7 +55,7 @@ fn it_ends_at_the_first_look_that_decides() {
     let Answer { code, stdout, stderr } = place.fedgenie(&["run", SCENARIO, "--out", "out"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("after 5 seeds it is decided"), "{stderr}");
-    assert!(stdout.contains("after 5, at look 1 of 5"), "{stdout}");
+    assert!(stdout.contains("which policy is best by virtual time of the run: after 5, at look 1 of 5"), "{stdout}");
     let answer = first(&place, "out");
     assert_eq!((&answer["best"], &answer["looks"]["seeds"]), (&"random".into(), &5.into()), "{answer}");
     assert_eq!(answer["looks"]["decided"], true);
@@ -83,7 +85,12 @@ fn what_is_not_told_apart_gets_all_seeds_unless_a_margin_says_equal() {
         stderr.contains("after 5 seeds it is not decided; on to 10") && stderr.contains("the most, it is not"),
         "{stderr}"
     );
-    assert!(stdout.contains("Not decided by virtual time of the run after 10 seeds, at look 2 of 2"), "{stdout}");
+    assert!(
+        stdout.contains(
+            "It is not decided which policy is best by virtual time of the run, after 10 seeds, at look 2 of 2"
+        ),
+        "{stdout}"
+    );
     assert_eq!((runs(&place, "out", "random"), runs(&place, "out", "twin")), (10, 10));
     let answer = first(&place, "out");
     assert_eq!(
@@ -170,9 +177,21 @@ fn what_cannot_be_decided_is_refused() {
     refused(&changed(THREE, "at_most = 40,", "at_most = 2,"), &[], "seeds.at_most: found 2");
     refused(&changed(THREE, "at_most = 40,", "at_most = 40, margin = -1,"), &[], "seeds.margin: found -1");
     refused(&changed(THREE, "looks = [5, 8, 12, 20]", "looks = [5, 5]"), &[], "seeds.looks: found 5 after 5");
-    refused(&changed(THREE, "until = \"decided\"", "until = \"bored\""), &[], "until = \"decided\"");
+    refused(&changed(THREE, "until = \"decided\"", "until = \"bored\""), &[], "seeds.until");
+    refused(&changed(THREE, "at_most = 40,", "at_most = 40, from = 5,"), &[], "unknown key \"from\"");
+    refused(THREE, &["--until-decided", "40", "--margin", "3", "--seeds", "3"], "--seeds");
     refused(THREE, &["--until-decided", "40", "--seeds", "3"], "--seeds");
     refused(THREE, &["--margin", "3"], "--until-decided");
+}
+
+/// Who carries out some of the runs elsewhere cannot know either.
+#[test]
+fn runs_that_are_sent_about_have_a_number_of_seeds() {
+    let place = Workplace::with(THREE);
+    let experiment = Experiment::load(&place.path(SCENARIO), &Overrides::default()).unwrap();
+    let folder = place.path("out");
+    let error = Gathering::open(experiment, &RunOptions::into(&folder), false).unwrap_err().to_string();
+    assert!(error.contains("give seeds a number") && !folder.exists(), "{error}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::support::{Answer, Workplace, changed};
 use super::validation::{CLAIM, workplace};
-use fedgenie::validation::papers::{HEADING, read_papers};
+use fedgenie::validation::papers::{HEADING, read_papers, strangers};
 use fedgenie::validation::{KeptClaim, read_claims};
 use std::path::Path;
 
@@ -17,12 +17,7 @@ fn claims_quote_what_the_papers_print() {
     let names: Vec<&str> = papers.iter().map(|paper| paper.name.as_str()).collect();
     assert_eq!(names, ["bsfl", "fed_bac", "fedacs", "mab_frs", "proxyrl"]);
     let claims = read_claims(&validation("claims"), &[]).unwrap();
-    let mut strangers = Vec::new();
-    for claim in claims.iter().filter(|claim| claim.paper.is_some()) {
-        let name = claim.paper.as_ref().unwrap();
-        let paper = papers.iter().find(|paper| paper.name == *name);
-        strangers.extend(paper.unwrap_or_else(|| panic!("{}: no transcript of {name}", claim.name)).strangers(claim));
-    }
+    let strangers = strangers(&papers, &claims);
     assert!(strangers.is_empty(), "{}", strangers.join("\n"));
     // Every paper has claims, and each item its place once.
     for paper in &papers {
@@ -112,14 +107,14 @@ fn a_transcript_that_cannot_be_is_refused() {
     refused("kind = \"curves\"", "kind = \"results\"", "Fig. 2: results have rows");
     refused("id = \"Fig. 2\"", "id = \"Fig. 1\"", "Fig. 1 is listed twice");
     refused("kind = \"curves\"", "kind = \"graph\"", "small.toml");
-    let papers = Workplace::new();
-    papers.write("papers/small.toml", PAPER);
-    papers.write(
-        "claims/one.toml",
-        changed(CLAIM, "paper = \"less\"", "paper = \"13.5 against 250\"\nitem = \"Table II\""),
-    );
-    let paper = &read_papers(&papers.path("papers")).unwrap()[0];
-    let strangers = paper.strangers(&read_claims(&papers.path("claims"), &[]).unwrap()[0]);
-    assert_eq!(strangers.len(), 2, "{strangers:?}");
-    assert!(strangers[0].ends_with("quotes 13.5") && strangers[1].ends_with("is about Table II"), "{strangers:?}");
+    let quoting = changed(CLAIM, "paper = \"less\"", "paper = \"13.5 against 250\"\nitem = \"Table II\"");
+    let quoting = changed(&quoting, "source = \"a test\"\n", "source = \"a test\"\npaper = \"small\"\n");
+    let place = workplace(&quoting);
+    place.write("papers/small.toml", PAPER);
+    let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--pages"]);
+    assert!(code == 2 && stderr.contains("quotes 13.5;") && stderr.contains("is about Table II"), "{stderr}");
+    let place = workplace(&changed(&quoting, "paper = \"small\"", "paper = \"large\""));
+    place.write("papers/small.toml", PAPER);
+    let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--pages"]);
+    assert!(code == 2 && stderr.contains("there is no paper large"), "{stderr}");
 }

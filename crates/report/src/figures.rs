@@ -17,6 +17,7 @@ use super::model::{Axis, Figure, Mark, Scale};
 use super::study::{Study, rounded};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::MetricId;
+use fedgenie_experiment::experiment::controls::is_trivial;
 use fedgenie_experiment::experiment::{INTERVAL_SEEDS, Reached, show};
 use std::collections::BTreeMap;
 
@@ -150,7 +151,7 @@ fn marks(study: &Study<'_>, metric: MetricId) -> Vec<Mark> {
         Some(Mark { label: format!("target: {}", reached.name().replace('_', " ")), value: rounded(value) })
     };
     let of_target = study.targets().into_iter().filter_map(mark);
-    let label = |name: &str| format!("without a model: {name}");
+    let label = |name: &str| if is_trivial(name) { format!("without a model: {name}") } else { name.to_owned() };
     let of_reference = study.controls(metric).into_iter();
     of_target.chain(of_reference.map(|(name, value)| Mark { label: label(&name), value: rounded(value) })).collect()
 }

@@ -192,7 +192,7 @@ impl Paper {
     }
 
     /// The checks of a claim about this paper that quote a number or name an item that it does not have, in sentences.
-    pub fn strangers(&self, claim: &Claim) -> Vec<String> {
+    fn strangers(&self, claim: &Claim) -> Vec<String> {
         let mut all = Vec::new();
         for check in &claim.checks {
             let numbers = check.paper.as_deref().map_or_else(Vec::new, quoted);
@@ -206,6 +206,18 @@ impl Paper {
         }
         all
     }
+}
+
+/// What claims quote, or are about, that the transcripts of their papers do not have, in sentences.
+pub fn strangers(papers: &[Paper], claims: &[Claim]) -> Vec<String> {
+    let of = |claim: &Claim| {
+        let name = claim.paper.as_ref()?;
+        Some(match papers.iter().find(|paper| paper.name == *name) {
+            Some(paper) => paper.strangers(claim),
+            None => vec![format!("{}: there is no paper {name}", claim.name)],
+        })
+    };
+    claims.iter().filter_map(of).flatten().collect()
 }
 
 /// The kept checks of a paper.
@@ -313,7 +325,13 @@ fn of_claims<'a>(claims: impl Iterator<Item = &'a Claim>, kept: &[KeptClaim], te
 
 fn of_paper(paper: &Paper, claims: &[Claim], kept: &[KeptClaim], text: &mut String) {
     let found = Found::of(paper, kept);
-    let _ = write!(text, "\n## {}\n\n*{}*, {}.\n", prose(&paper.system), prose(&paper.title), prose(&paper.source));
+    let _ = write!(
+        text,
+        "\n## {}\n\n*{}*, {}.\n",
+        prose(&paper.system),
+        prose(&paper.title),
+        prose(paper.source.trim_end_matches('.'))
+    );
     of_claims(claims.iter().filter(|claim| claim.paper.as_ref() == Some(&paper.name)), kept, text);
     for item in &paper.items {
         let _ = write!(text, "\n### {} {}\n\n{}.", prose(&paper.system), prose(&item.id), prose(&capital(&item.about)));

@@ -29,7 +29,7 @@ use super::until::{self, FollowUp};
 use super::{INTERVAL_SEEDS, RunSummary, Summary};
 use crate::scenario::UntilDecided;
 use fedgenie_core::math::statistics::{Estimate, Miss};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Candidates of one question.
 struct Field {
@@ -96,7 +96,9 @@ fn fields(summary: &Summary, aim: &Aim) -> Vec<Field> {
     let is_sweep = summary.points.len() > 1;
     let of_point = |point: usize| {
         let all = labels.iter().map(|label| ((*label).to_owned(), sample(label, point)));
-        let is_left_out = |(label, sample): &(String, Sample)| is_regret && sees_truth(summary, label, sample);
+        // What is shown the truth is no choice, so that it decides nothing either.
+        let may_leave_out = is_regret || summary.until.is_some();
+        let is_left_out = |(label, sample): &(String, Sample)| may_leave_out && sees_truth(summary, label, sample);
         let (knowing, others): (Vec<_>, Vec<_>) = all.partition(is_left_out);
         let (names, candidates) = others.into_iter().map(|(label, sample)| (Name::Label(label), sample)).unzip();
         let point = is_sweep.then_some(point);
@@ -196,8 +198,13 @@ fn beside(summary: &Summary, aim: &Aim) -> Option<Aim> {
 /// metric was compared, the one with the better metric where a time was. Policies that see the truth are no choice.
 /// `None` if that tells nobody apart.
 fn among_equals(summary: &Summary, first: &Answer, (aim, field): (&Aim, Field)) -> Option<Answer> {
-    let best = first.best.as_ref().filter(|_| !first.equal.is_empty())?;
-    let is_equal = |name: &Name| name == best || first.equal.contains(name);
+    let best = first.best.as_ref()?;
+    let is_open = |other: &&Other| other.dropped.is_none() && !is_told_apart(&other.found);
+    let open: Vec<&Name> = first.others.iter().filter(is_open).map(|other| &other.name).collect();
+    if open.is_empty() || first.value.is_none_or(|value| value.n < INTERVAL_SEEDS) {
+        return None;
+    }
+    let is_equal = |name: &Name| name == best || open.contains(&name);
     let all = field.names.iter().cloned().zip(field.candidates.iter().cloned());
     let found = answer(summary, aim, &field.of(summary, all.filter(|(name, _)| is_equal(name))), None)?;
     let tells = found.others.iter().any(|other| is_told_apart(&other.found));
@@ -215,7 +222,8 @@ pub fn told(summary: &Summary) -> Told {
 /// The answer to one question. `beside` is another quantity of the same candidates.
 fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Field)>) -> Option<Answer> {
     let against = field.candidates.len() - 1;
-    let plan = summary.until.as_ref();
+    let plan = plan_of(summary, aim);
+    let plan = plan.as_ref();
     let found = rank_at(&field.candidates, aim.better, miss_of(plan, against))?;
     let follow_up = Sample::follow_up(&field.candidates);
     let name = |index: usize| field.names[index].clone();
@@ -269,6 +277,14 @@ fn answer(summary: &Summary, aim: &Aim, field: &Field, beside: Option<&(&Aim, Fi
     };
     answer.others = others.into_iter().map(other).collect();
     Some(answer)
+}
+
+/// The plan by which seeds are added, for answers in a quantity: margin and dropped policies are of the one that
+/// decides.
+fn plan_of(summary: &Summary, aim: &Aim) -> Option<UntilDecided> {
+    let plan = summary.until.clone()?;
+    let decides = questions(summary).first().is_some_and(|first| first.key == aim.key);
+    Some(if decides { plan } else { UntilDecided { margin: None, dropped: BTreeMap::new(), ..plan } })
 }
 
 /// An answer before candidates are ranked.

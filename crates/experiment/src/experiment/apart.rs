@@ -167,6 +167,11 @@ impl Gathering {
             let message = "runs of another build are kept by `fedgenie run --accept-checked` alone";
             return Err(Error::Usage(message.to_owned()));
         }
+        if experiment.until.is_some() {
+            let message = "seeds are added until an answer is decided, which those who carry out some of the runs cannot know; \
+                           give seeds a number";
+            return Err(Error::Usage(message.to_owned()));
+        }
         let Begun { folder, runs, kept } = experiment.begin(options, &DataCache::default())?;
         let Some(folder) = folder else {
             return Err(Error::Usage("runs from elsewhere need a folder".to_owned()));

@@ -28,14 +28,25 @@ pub const LOCAL: &str = "local";
 pub fn note<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     let names: BTreeSet<&str> = names.into_iter().map(String::as_str).collect();
     let trained = [(CENTRALISED, "trained on everybody's data in one place"), (LOCAL, "trained by each client alone")];
-    let told = trained.iter().filter(|(name, _)| names.contains(name)).map(|(name, what)| format!("({name}) {what}"));
-    let without = names.iter().any(|name| is_trivial(name)).then(|| "metrics without learning".to_owned());
-    without.into_iter().chain(told).collect::<Vec<_>>().join("; ")
+    let is_there = |kind: &str| names.iter().any(|name| kind_of(name) == kind);
+    let told: Vec<String> =
+        trained.iter().filter(|(kind, _)| is_there(kind)).map(|(kind, what)| format!("({kind}) {what}")).collect();
+    let without = match (names.iter().any(|name| is_trivial(name)), told.is_empty()) {
+        (false, _) => None,
+        (true, true) => Some("metrics without learning".to_owned()),
+        (true, false) => Some("the others are metrics without learning".to_owned()),
+    };
+    told.into_iter().chain(without).collect::<Vec<_>>().join("; ")
+}
+
+/// The control's name without that of a policy.
+fn kind_of(name: &str) -> &str {
+    name.split_once(" of ").map_or(name, |(kind, _)| kind)
 }
 
 /// Whether a control is made without training.
 pub fn is_trivial(name: &str) -> bool {
-    ![CENTRALISED, LOCAL].contains(&name)
+    ![CENTRALISED, LOCAL].contains(&kind_of(name))
 }
 
 /// Estimates by the name of a control, then of a metric.
@@ -47,26 +58,64 @@ pub fn value<'a>(metrics: &'a BTreeMap<String, Estimate>, key: &str) -> Option<&
     metrics.get(metric).filter(|_| ["final", "best", "converged"].contains(&what))
 }
 
-/// The controls of the runs of a point.
+/// The controls of the runs of a point. Where policies train for themselves, so do the controls that are trained: each
+/// kind has the name of its first policy, `centralised of large`.
 pub fn of<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Controls {
-    let mut found: BTreeMap<(&str, &str), BTreeMap<u64, Option<f64>>> = BTreeMap::new();
-    for run in runs {
-        for (name, metrics) in &run.controls {
-            for (metric, &value) in metrics {
-                let value = Some(value).filter(|value| value.is_finite());
-                let known = found.entry((name, metric)).or_default().entry(run.seed).or_insert(value);
-                *known = known.filter(|known| value == Some(*known));
+    let runs: Vec<&RunSummary> = runs.into_iter().collect();
+    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.controls.keys()).collect();
+    let mut all = Controls::new();
+    for name in names {
+        let kinds = if is_trivial(name) { vec![runs.clone()] } else { kinds_of(name, &runs) };
+        let are_several = kinds.len() > 1;
+        for kind in kinds {
+            let named = if are_several { format!("{name} of {}", kind[0].arm) } else { name.clone() };
+            let metrics = of_kind(name, &kind);
+            if !metrics.is_empty() {
+                all.insert(named, metrics);
             }
         }
     }
-    let mut all = Controls::new();
-    for ((name, metric), seeds) in found {
-        let values: Option<Vec<f64>> = seeds.into_values().collect();
-        if let Some(found) = values.and_then(|values| estimate(&values)) {
-            all.entry(name.to_owned()).or_default().insert(metric.to_owned(), found);
+    all
+}
+
+/// The runs of policies with the same values of a control for every seed, in the order of their first policies.
+fn kinds_of<'a>(name: &str, runs: &[&'a RunSummary]) -> Vec<Vec<&'a RunSummary>> {
+    let mut arms: Vec<&String> = Vec::new();
+    for run in runs {
+        if !arms.contains(&&run.arm) {
+            arms.push(&run.arm);
         }
     }
-    all
+    let mut kinds: Vec<Vec<&RunSummary>> = Vec::new();
+    for arm in arms {
+        let mine: Vec<&RunSummary> = runs.iter().filter(|run| run.arm == *arm).copied().collect();
+        let is_same = |one: &RunSummary, other: &RunSummary| {
+            one.seed != other.seed || one.controls.get(name) == other.controls.get(name)
+        };
+        let fits = |kind: &Vec<&RunSummary>| kind.iter().all(|one| mine.iter().all(|other| is_same(one, other)));
+        match kinds.iter_mut().find(|kind| fits(kind)) {
+            Some(kind) => kind.extend(mine),
+            None => kinds.push(mine),
+        }
+    }
+    kinds
+}
+
+/// The estimates of a control over the seeds of runs; none of a metric in which runs of a seed differ.
+fn of_kind(name: &str, runs: &[&RunSummary]) -> BTreeMap<String, Estimate> {
+    let mut found: BTreeMap<&str, BTreeMap<u64, Option<f64>>> = BTreeMap::new();
+    for run in runs {
+        for (metric, &value) in run.controls.get(name).into_iter().flatten() {
+            let value = Some(value).filter(|value| value.is_finite());
+            let known = found.entry(metric).or_default().entry(run.seed).or_insert(value);
+            *known = known.filter(|known| value == Some(*known));
+        }
+    }
+    let estimate = |(metric, seeds): (&str, BTreeMap<u64, Option<f64>>)| {
+        let values: Option<Vec<f64>> = seeds.into_values().collect();
+        Some((metric.to_owned(), estimate(&values?)?))
+    };
+    found.into_iter().filter_map(estimate).collect()
 }
 
 impl RunSummary {
@@ -103,7 +152,7 @@ pub(super) fn unbeaten(summary: &Summary) -> Vec<String> {
         .controls
         .iter()
         .flat_map(Controls::keys)
-        .filter(|name| ![INITIAL, CENTRALISED].contains(&&***name))
+        .filter(|name| ![INITIAL, CENTRALISED].contains(&kind_of(name)))
         .collect();
     let points = points::names(&summary.points);
     let mut all = Vec::new();
@@ -202,6 +251,8 @@ fn how_far(metric: &Metric, (policy, reached): (&str, f64), controls: &Controls)
         )
     } else if gone <= 0.0 {
         format!("{begin}: no policy ends {better} ({floor_name})")
+    } else if gone > way {
+        format!("{begin}: {better} ({CENTRALISED}), which may need more epochs")
     } else {
         format!("{begin}: {:.0} % of the way from ({floor_name}) to ({CENTRALISED})", 100.0 * gone / way)
     })

@@ -155,7 +155,7 @@ pub fn table(summary: &Summary) -> String {
     if summary.arms.iter().any(|arm| !arm.medians.is_empty()) {
         text.push_str("times are medians over seeds, as latencies have no variance; their intervals need six seeds\n");
     }
-    text.push_str(&note_of_controls(summary, &columns));
+    text.push_str(&notes_of_rows(summary, &columns));
     for sentence in unfinished(summary, &names) {
         text.push_str(&format!("{}\n", escaped(&sentence)));
     }
@@ -184,15 +184,18 @@ fn rows_of_controls(summary: &Summary, point: usize, columns: &[(String, String)
     rows
 }
 
-/// What names in parentheses are, if there are any.
-fn note_of_controls(summary: &Summary, columns: &[(String, String)]) -> String {
-    match (0..summary.controls.len()).any(|point| !rows_of_controls(summary, point, columns).is_empty()) {
-        true => {
-            let note = super::controls::note(summary.controls.iter().flat_map(BTreeMap::keys));
-            format!("names in parentheses are controls: {note}\n")
-        }
-        false => String::new(),
+/// Whose rows are of fewer seeds, and what names in parentheses are, if there are any.
+fn notes_of_rows(summary: &Summary, columns: &[(String, String)]) -> String {
+    let dropped = summary.until.iter().flat_map(|plan| &plan.dropped);
+    let of_dropped = |(label, seeds): (&String, &u32)| {
+        format!("{label} has {seeds} seeds, since it was surely worse; its numbers are of these\n")
+    };
+    let mut notes: String = dropped.map(of_dropped).collect();
+    if (0..summary.controls.len()).any(|point| !rows_of_controls(summary, point, columns).is_empty()) {
+        let note = super::controls::note(summary.controls.iter().flat_map(BTreeMap::keys));
+        notes.push_str(&format!("names in parentheses are controls: {note}\n"));
     }
+    notes
 }
 
 /// Whether a policy could select few of its cohort somewhere, or selected few of all clients.

@@ -3,10 +3,13 @@
 //! # Definition
 //! `seeds = 5` are seeds 1 to 5, `seeds = [3, 14, 15]` these. All random numbers of a run belong to its seed.
 //!
-//! `seeds = { until = "decided", … }` adds seeds until the first answer of the experiment is decided. At each of the
-//! `looks`, which are numbers of seeds, the best policy (or point) is compared with each other, by the differences of
-//! common seeds. An other is *told apart* if the interval of its difference excludes 0, and *equal* if it lies within
-//! ± `margin`; the answer is decided when each other is one of the two. After the last look it ends in any case.
+//! `seeds = { until = "decided", … }` adds seeds until the first answer of the experiment is decided: which policy is
+//! best by its main quantity, at the first point of a sweep; of one policy, which point. Policies that are shown the
+//! truth are no candidates. At each of the `looks`, which are numbers of seeds, the best is compared with each other,
+//! by the differences of common seeds. An other is *told apart* if the interval of its difference excludes 0, and *equal*
+//! if it lies within ± `margin`; the answer is decided when each other is one of the two. After the last look, at
+//! `at_most` seeds, it ends in any case. Where runs cannot be ranked, as by the time to a target that none reaches,
+//! nothing is decided.
 //!
 //! Looking often, and at several others, gives chance more to find. At look `k` the share
 //! `α_k = 0.05 (n_k − n_{k−1})/n_K` of intervals may miss, with `n_k` seeds then and none before the first look,
@@ -17,7 +20,9 @@
 //! This holds as far as each interval has its level: exactly for normal differences. That two of the others are told
 //! apart, which are both as good, is not covered.
 //!
-//! With `race`, a policy that is told apart from the best gets no further seeds.
+//! With `race`, a policy that is told apart from the best gets no further seeds; `dropped` in the scenario of a result
+//! folder says after how many, and `so_far` how many seeds the others have. Margin and race are about the quantity that
+//! decides; other answers have intervals that allow for the looks as well.
 //!
 //! # Source
 //! K. K. G. Lan, D. L. DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70 (1983), spending of
@@ -32,8 +37,11 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::limits;
 use fedgenie_core::math::statistics::Miss;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{self, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The source of this file, which opens with the definition of `seeds`.
 pub const DOCUMENTED: &str = include_str!("seeds.rs");
@@ -45,12 +53,8 @@ const FIRST_LOOKS: [u32; 4] = [5, 8, 12, 20];
 const LEAST: u32 = 3;
 
 /// `seeds = 20` (seeds 1 to 20), `seeds = [1, 2, 3]`, or `seeds = { until = "decided", at_most = 100 }`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "a number of seeds of at least 1, a list of seeds such as [1, 2, 3], or \
-                 { until = \"decided\", at_most = 100 } with the keys margin, race and looks"
-)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
 pub enum Seeds {
     /// Seeds 1 to n.
     Count(u32),
@@ -85,6 +89,42 @@ pub struct UntilDecided {
     /// Policies that were dropped, and their seeds, written by the program.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dropped: BTreeMap<String, u32>,
+}
+
+/// Reads a number, a list or a table, each with the faults of its own.
+impl<'de> Deserialize<'de> for Seeds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Seeds;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(
+                    "a number of seeds of at least 1, a list of seeds such as [1, 2, 3], or { until = \"decided\", at_most \
+                     = 100 }",
+                )
+            }
+
+            fn visit_i64<E: de::Error>(self, count: i64) -> Result<Seeds, E> {
+                u32::try_from(count).map(Seeds::Count).map_err(|_| E::invalid_value(Unexpected::Signed(count), &self))
+            }
+
+            fn visit_u64<E: de::Error>(self, count: u64) -> Result<Seeds, E> {
+                u32::try_from(count).map(Seeds::Count).map_err(|_| E::invalid_value(Unexpected::Unsigned(count), &self))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Seeds, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Seeds::List)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Seeds, A::Error> {
+                UntilDecided::deserialize(MapAccessDeserializer::new(table)).map(Seeds::Until)
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
 }
 
 /// `until = "decided"`

@@ -61,8 +61,7 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
             let known = study.controls(metric);
             if !known.is_empty() {
                 let each = known.iter().map(|(name, value)| format!("{name} {}", number(*value)));
-                method
-                    .push_str(&format!(" Reached without a model (dashed): {}.", each.collect::<Vec<_>>().join(", ")));
+                method.push_str(&format!(" Controls (dashed): {}.", each.collect::<Vec<_>>().join(", ")));
             }
             figures.extend(figure(Course {
                 id: id(&format!("{metric}{ending}")),

@@ -297,10 +297,17 @@ impl Words<'_> {
     fn looks(&self, answers: &[Answer]) -> Option<String> {
         let first = answers.first()?;
         let Looked { look, of, seeds, decided, .. } = first.looks?;
-        let valid = "intervals of differences to the best are valid for all looks and others together";
+        let what = if first.question == Question::Policy { "policy" } else { "setting" };
+        let place = self.place(first);
+        let place = if place.is_empty() { place } else { format!(" {place}") };
+        let asked = format!("which {what}{place} is best by {}", first.quantity);
+        let valid = "intervals of differences to the best allow for all looks and others together, those of the table \
+                     are as if the number of seeds had been fixed";
         Some(match decided {
-            true => format!("Seeds were added until this was decided: after {seeds}, at look {look} of {of}; {valid}."),
-            false => format!("Not decided by {} after {seeds} seeds, at look {look} of {of}; {valid}.", first.quantity),
+            true => format!(
+                "Seeds were added until it was decided {asked}: after {seeds}, at look {look} of {of}; {valid}."
+            ),
+            false => format!("It is not decided {asked}, after {seeds} seeds, at look {look} of {of}; {valid}."),
         })
     }
 

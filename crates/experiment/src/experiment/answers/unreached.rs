@@ -69,7 +69,7 @@ fn answer(summary: &Summary, measured: &[Metric], reached: &Reached) -> Option<A
         edge: None,
         nearest: Some(nearest?),
         equal: Vec::new(),
-        looks: None,
+        looks: summary.until.as_ref().map(|plan| super::looked(plan, 1, &[])),
         others: Vec::new(),
         partial: Vec::new(),
         sees_truth: Vec::new(),
