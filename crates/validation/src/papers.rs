@@ -276,8 +276,9 @@ pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
     let mut text = format!(
         "{HEADING}\n\n\
          Written by `fedgenie validate` from the [results](results) of [claims](claims) and the [transcripts](papers) of the papers' tables and\n\
-         figures, and from nothing else. Counts are of numbers that the papers claim something of. How claims are judged is in [How the numbers are checked](README.md). Each claim has the commit and the\n\
-         date of its runs; what has none was not carried out since results are kept.\n\n\
+         figures, and from nothing else. Counts are of numbers that the papers claim something of. How claims are judged is in\n\
+         [How the numbers are checked](README.md). Each claim has the commit and the date of its runs; what has none was not carried out since\n\
+         results are kept.\n\n\
          | paper | supported | not supported | no difference | undecided | not judged | tables and figures of results without a number |\n\
          |---|---|---|---|---|---|---|\n"
     );

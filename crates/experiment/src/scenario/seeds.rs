@@ -7,9 +7,9 @@
 //! best by its main quantity, at the first point of a sweep; of one policy, which point. Policies that are shown the
 //! truth are no candidates. At each of the `looks`, which are numbers of seeds, the best is compared with each other,
 //! by the differences of common seeds. An other is *told apart* if the interval of its difference excludes 0, and
-//! *equal* if it lies within ± `margin`; the answer is decided when each other is one of the two. After the last look, at
-//! `at_most` seeds, it ends in any case. Where runs cannot be ranked, as by the time to a target that none reaches,
-//! nothing is decided.
+//! *equal* if it lies within ± `margin`; the answer is decided when each other is one of the two. After the last
+//! look, at `at_most` seeds, it ends in any case. Where runs cannot be ranked, as by the time to a target that none
+//! reaches, nothing is decided.
 //!
 //! Looking often, and at several others, gives chance more to find. At look `k` the share
 //! `α_k = 0.05 (n_k − n_{k−1})/n_K` of intervals may miss, with `n_k` seeds then and none before the first look,
