@@ -121,11 +121,11 @@ impl Shared {
     /// Does something after each span, with the state in words and the share that is done, until the runs are over.
     fn tick(&self, span: Duration, mut show: impl FnMut(&str, f64)) {
         let mut course = lock(&self.course);
-        loop {
+        // Asked before the first wait too: short runs may be over before this thread begins, and nobody tells it then.
+        while course.under_way.is_some() {
             let waited = self.is_over.wait_timeout(course, span).unwrap_or_else(PoisonError::into_inner);
             course = waited.0;
-            let Some((began, work)) = &course.under_way else { return };
-            if waited.1.timed_out() {
+            if let (true, Some((began, work))) = (waited.1.timed_out(), &course.under_way) {
                 let left = work.left(began.elapsed().as_secs_f64());
                 let text = in_words(work.counts(), left);
                 drop(course);
@@ -206,6 +206,16 @@ mod tests {
         let left = |share, seconds| Some(Left { share, seconds });
         assert_eq!(in_words((12, 45), left(0.319, 200.0)), "12 of 45 runs, 31 % of the work, 3 min 20 s left");
         assert_eq!(in_words((0, 1), None), "0 of 1 run, in their first rounds");
+    }
+
+    #[test]
+    fn nothing_waits_for_runs_that_are_over() {
+        let (ended, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            Shared::default().tick(Duration::from_secs(3_600), |_, _| {});
+            ended.send(()).unwrap();
+        });
+        told.recv_timeout(Duration::from_secs(20)).expect("it returns at once");
     }
 
     #[test]
