@@ -179,14 +179,21 @@ impl Learns {
             return Err(Error::Usage(format!("learns.trivial: no run has a control without training of {name}")));
         };
         let gain = |values: &[f64]| looked.gain(values, &floor);
+        let ends = looked.ends()?;
         if gain(&control).is_none_or(|[low, _]| low <= margin) {
+            // Where the policy learns, it is the control whose epochs or settings are wrong.
+            let what = match gain(&ends) {
+                Some([low, _]) if low > 0.0 => {
+                    format!("({}) does not learn, though {} does", self.control, self.policy)
+                }
+                _ => "the model does not learn".to_owned(),
+            };
             return Ok(Some(format!(
-                "the model does not learn: with all data in one place {name} is {}, and ({trivial}) {}",
+                "{what}: with all data in one place {name} is {}, and ({trivial}) {}",
                 number(mean(&control)),
                 number(mean(&floor))
             )));
         }
-        let ends = looked.ends()?;
         if gain(&ends).is_none_or(|[low, _]| low <= 0.0) {
             return Ok(Some(format!(
                 "{} does not learn: {name} ends at {}, and ({trivial}) is {}",

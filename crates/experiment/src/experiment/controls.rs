@@ -245,7 +245,11 @@ fn how_far(metric: &Metric, (policy, reached): (&str, f64), controls: &Controls)
     };
     let (way, gone) = (quality(central) - quality(floor), quality(reached) - quality(floor));
     let better = if metric.better == Better::Higher { "above" } else { "below" };
-    Some(if way <= 0.0 {
+    Some(if way <= 0.0 && gone > 0.0 {
+        format!(
+            "{begin}: {policy} ends {better} ({floor_name}) and ({CENTRALISED}) does not, whose epochs or [training] do not suit it"
+        )
+    } else if way <= 0.0 {
         format!(
             "{begin}: even with all data in one place the model is not {better} ({floor_name}), and no policy can be judged by it"
         )
