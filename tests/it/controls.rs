@@ -86,6 +86,35 @@ fn centralised_is_one_client_with_everybodys_data() {
     }
 }
 
+/// A batch and an optimizer of its own are those that the same job would have, and nobody else's.
+#[test]
+fn centralised_may_train_in_a_way_of_its_own() {
+    let own = "centralised = { epochs = 12, batch = 30, optimizer = { adam = { lr = 0.01 } } }";
+    let own = changed(SKEWED, "centralised = { epochs = 12 }", own);
+    let trained = changed(SKEWED, "batch = \"all\"", "batch = 30");
+    let trained = changed(&trained, "{ sgd = { lr = 0.2, momentum = 0.5 } }", "{ adam = { lr = 0.01 } }");
+    assert_eq!(control(&world(&own, 1), "centralised"), control(&world(&trained, 1), "centralised"));
+    assert_ne!(control(&world(&own, 1), "centralised"), control(&world(SKEWED, 1), "centralised"));
+    assert_eq!(control(&world(&own, 1), "local"), control(&world(SKEWED, 1), "local"));
+}
+
+/// A control that does not learn where a policy does is at fault itself, and is not said to judge the policy.
+#[test]
+fn a_control_whose_settings_do_not_suit_it_is_told_of() {
+    let slow = "centralised = { epochs = 1, optimizer = { sgd = { lr = 1e-46 } } }";
+    let text = changed(SKEWED, "centralised = { epochs = 12 }", slow);
+    let text = changed(&changed(&text, "rounds = 3", "rounds = 60"), "batch = \"all\"", "batch = 20");
+    let place = Workplace::with(&text);
+    let Answer { code, stdout, stderr } = place.fedgenie(&["run", SCENARIO]);
+    assert!(
+        code == 0 && stdout.contains("and (centralised) does not, which needs other epochs, batch or optimizer"),
+        "{stdout}{stderr}"
+    );
+    place.write("claims/one.toml", claim("settled = \"stop\""));
+    let Answer { stdout, .. } = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
+    assert!(stdout.contains("(centralised) does not learn, though random does"), "{stdout}");
+}
+
 /// Neither the pull towards the model sent, nor the algorithm, nor a schedule is part of a control.
 #[test]
 fn controls_are_plain_training() {
@@ -205,6 +234,13 @@ fn what_cannot_be_made_is_refused() {
         &changed(SKEWED, "centralised = { epochs = 12 }", "centralised = { epochs = 0 }"),
         "controls.centralised.epochs: found 0",
     );
+    for (more, words) in [
+        (", batch = 0", "controls.centralised.batch: found 0"),
+        (", optimizer = { adam = { lr = -1.0 } }", "controls.centralised.optimizer.adam.lr: found -1"),
+    ] {
+        let own = format!("centralised = {{ epochs = 12{more} }}");
+        refused(&changed(SKEWED, "centralised = { epochs = 12 }", &own), words);
+    }
     refused(&changed(SKEWED, "local = { epochs = 12 }", "local = { epochs = 0 }"), "controls.local.epochs: found 0");
     refused(
         &changed(SKEWED, "local = { epochs = 12 }", "local = { epochs = 1, clients = 0 }"),
@@ -278,7 +314,7 @@ fn a_claim_counts_only_if_the_model_learns_and_has_settled() {
     refused(&short, "settled = \"stop\"", "random ");
     refused(&learned, "settled = 0.9\nmargin = 0.0001", "has not settled: test_accuracy changes by");
     refused(&changed(&learned, "rounds = 60", "rounds = 4"), "settled = 0.25\nmargin = 0.2", "too few rounds");
-    refused(&learned, "settled = \"stop\"\ntuned = \"grid\"", "there is no tuning/grid.chosen.toml");
+    refused(&learned, "settled = \"stop\"\ntuned = [\"grid\"]", "there is no tuning/grid.chosen.toml");
     // What the scenario lacks is an error, as in any claim.
     let place = Workplace::with(&changed(&learned, "centralised = { epochs = 12 }\n", ""));
     place.write("claims/one.toml", claim("settled = 0.25"));
@@ -329,8 +365,21 @@ fn settings_are_chosen_by_a_declared_grid() {
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(place.text("tuning/rates.chosen.toml"), written);
 
+    // By the control: the value of a control's world, whichever policy runs.
+    place.write(
+        "tuning/control.toml",
+        changed(&changed(grid, "final.valid_loss", "controls.centralised.valid_loss"), ", 3e38", ""),
+    );
+    let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--tune", "control"]);
+    assert_eq!(code, 0, "{stderr}");
+    let of_control: toml::Table = place.text("tuning/control.chosen.toml").parse().unwrap();
+    let tried = of_control["tried"].as_array().unwrap();
+    let expected = control(&world(&changed(SKEWED, "lr = 0.2", "lr = 0.001"), 101), "centralised");
+    let found = expected.metrics.iter().find(|(id, _)| id.is_called("valid_loss")).unwrap().1;
+    assert!(tried.iter().any(|tried| tried["values"][0].as_float() == Some(found)), "{found}: {of_control}");
+
     // A claim counts only with the settings of the choice.
-    place.write("claims/one.toml", claim("settled = \"stop\"\ntuned = \"rates\"\nmargin = 0.01"));
+    place.write("claims/one.toml", claim("settled = \"stop\"\ntuned = [\"rates\"]\nmargin = 0.01"));
     let Answer { stdout, .. } = place.fedgenie(&["validate", "--claims", "claims", "--json", "--quiet"]);
     let found: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     let note = found["claims"][0]["checks"][0]["rows"][0]["note"].as_str().unwrap_or_default().to_owned();

@@ -247,7 +247,7 @@ impl WorldPlan {
             warnings,
             drift,
             server_tests: OnceLock::new(),
-            controls: Controls { config: self.controls, pooled, ..Controls::default() },
+            controls: Controls { config: self.controls.clone(), pooled, ..Controls::default() },
             initial: Mutex::new(None),
             first_updates: FirstUpdates::default(),
         })

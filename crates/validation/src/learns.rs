@@ -10,8 +10,8 @@
 //! - *It has settled.* With `settled = 0.25`, the line through the means over seeds in the last quarter of the rounds
 //!   changes by no more than the metric's margin over that quarter, for every policy. `settled = "stop"` says that the
 //!   numbers are read where the paper stops.
-//! - *Its settings were chosen beforehand.* With `tuned = "NAME"` there is a choice from a grid that was declared, in
-//!   `tuning/NAME.chosen.toml` beside the folder of claims, which `validate --tune NAME` writes.
+//! - *Its settings were chosen beforehand.* With `tuned = ["NAME"]` there is a choice from each grid that was declared,
+//!   in `tuning/NAME.chosen.toml` beside the folder of claims, which `validate --tune NAME` writes.
 //!
 //! Where something fails, no check of the claim is judged, but for those that say `learns = false`: of times, bytes and
 //! other numbers that no model decides. Runs of the small budget are too short to learn, and are not looked at.
@@ -51,9 +51,9 @@ pub struct Learns {
     policy: String,
     /// When the numbers are read.
     settled: Settled,
-    /// The grid by which settings were chosen.
+    /// The grids by which settings were chosen.
     #[serde(default)]
-    tuned: Option<String>,
+    tuned: Vec<String>,
 }
 
 fn centralised() -> String {
@@ -103,7 +103,7 @@ impl Learns {
         let all: Vec<String> = context.scenarios().map(str::to_owned).collect();
         for name in if self.scenarios.is_empty() { &all } else { &self.scenarios } {
             let completed = context.runs(name)?;
-            if let Some(tuned) = &self.tuned {
+            for tuned in &self.tuned {
                 let resolved = completed.experiment.resolved.parse().unwrap_or_default();
                 if let Some(why) = tuning::objection(&context.tuning(), tuned, &resolved)? {
                     return Ok(Some(format!("{name}: {why}")));

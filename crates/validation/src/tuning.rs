@@ -15,13 +15,14 @@
 //!
 //! # Definition
 //! Each combination of the grid is run with each seed. The choice is the one with the best mean; of equal ones the
-//! first. A combination with a run that fails, such as one that diverges, is no choice. Every policy of a claim gets
+//! first. `by = "controls.centralised.valid_hr_20"` chooses for the control that is trained in one place, which takes no
+//! rounds (`set = { "stop.rounds" = 1 }`). A combination with a run that fails, such as one that diverges, is no choice. Every policy of a claim gets
 //! the same settings. The choice and all values are in `NAME.chosen.toml` beside the grid.
 
 use fedgenie_core::math::statistics::estimate;
 use fedgenie_core::metric::Place;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::{Conclusion, Experiment, Overrides, RunOptions, Threads, number};
+use fedgenie_experiment::experiment::{Conclusion, Experiment, Overrides, RunOptions, RunSummary, Threads, number};
 use fedgenie_experiment::scenario::Point;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -141,6 +142,14 @@ impl Grid {
     }
 }
 
+/// The number of a run, or of a control of its world, that decides.
+fn value_of(run: &RunSummary, by: &str) -> Option<f64> {
+    match by.strip_prefix("controls.").and_then(|rest| rest.split_once('.')) {
+        Some((control, metric)) => run.controls.get(control)?.get(metric).copied(),
+        None => run.number(by),
+    }
+}
+
 /// Tries the combinations of a grid, and writes the choice. With a folder, runs are kept there, and those that are
 /// there are not made again.
 ///
@@ -165,7 +174,7 @@ pub fn tune(
         return Err(Error::Cancelled);
     }
     let runs = &outcome.summary.runs;
-    let metric = grid.by.split_once('.').and_then(|(_, metric)| {
+    let metric = grid.by.rsplit_once('.').and_then(|(_, metric)| {
         runs.iter().flat_map(|run| &run.measured).find(|found| found.id.is_called(metric)).cloned()
     });
     let Some(metric) = metric.filter(|metric| metric.id.place == Place::Valid) else {
@@ -174,7 +183,7 @@ pub fn tune(
     };
     let tried = |(point, (settings, _)): (usize, &(Point, _))| {
         let values: Vec<f64> =
-            runs.iter().filter(|run| run.point == point).filter_map(|run| run.number(&grid.by)).collect();
+            runs.iter().filter(|run| run.point == point).filter_map(|run| value_of(run, &grid.by)).collect();
         let failed = outcome.failures.iter().find(|(run, _)| run.point == point).map(|(_, error)| error.to_string());
         let lacks = (values.len() < grid.seeds.len()).then(|| format!("a run has no {}", grid.by));
         let failed = failed.or(lacks);

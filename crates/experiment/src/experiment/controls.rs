@@ -247,7 +247,7 @@ fn how_far(metric: &Metric, (policy, reached): (&str, f64), controls: &Controls)
     let better = if metric.better == Better::Higher { "above" } else { "below" };
     Some(if way <= 0.0 && gone > 0.0 {
         format!(
-            "{begin}: {policy} ends {better} ({floor_name}) and ({CENTRALISED}) does not, whose epochs or [training] do not suit it"
+            "{begin}: {policy} ends {better} ({floor_name}) and ({CENTRALISED}) does not, which needs other epochs, batch or optimizer"
         )
     } else if way <= 0.0 {
         format!(

@@ -86,7 +86,7 @@ impl Part {
             assignment_regret: sections.clusters.is_some() && sections.meters_assignment(),
             rounds: sections.stop.rounds,
             budget: sections.budget.as_ref().map(BudgetConfig::plan),
-            controls: sections.controls,
+            controls: sections.controls.clone(),
         };
         Ok(Self { sections, plan, files, tree: rest.clone() })
     }

@@ -2,7 +2,7 @@
 
 use crate::run::error::{Role, RunError};
 use crate::world::controls::{Controls, TrainedControl};
-use crate::world::{ControlsConfig, World};
+use crate::world::{Centralised, ControlsConfig, Local, World};
 use fedgenie_core::halt::{Effort, Halt};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::metric::{MetricId, Place};
@@ -10,7 +10,7 @@ use fedgenie_core::rng::Purpose;
 use fedgenie_learning::algorithm::JobMemory;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::{Context, Job, ModelState, On, PrivateTable, PrivateView, Task};
-use fedgenie_learning::trainer::{Length, LocalTraining, Schedule};
+use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, Schedule};
 use fedgenie_learning::training::{Assignment, JobFailure, train};
 use std::sync::PoisonError;
 
@@ -53,14 +53,15 @@ impl World {
     /// # Errors
     /// If the task fails, or work is stopped.
     pub fn try_controls(&self, steps: u32, halt: &Halt, around: &mut Around<'_>) -> Result<(), RunError> {
-        let ControlsConfig { centralised, local, .. } = self.controls.config;
-        let pooled = centralised.zip(self.controls.pooled.as_deref());
-        let pooled = pooled.map(|(config, task)| (task, config.epochs, vec![ClientId(0)]));
+        let ControlsConfig { centralised, local, .. } = &self.controls.config;
+        let pooled = centralised.as_ref().zip(self.controls.pooled.as_deref());
+        let pooled = pooled.map(|(config, task)| (task, config.epochs, self.in_one_place(config), vec![ClientId(0)]));
         let local = local.zip(self.task.as_deref());
-        let local = local.map(|(config, task)| (task, config.epochs, self.clients_alone(task, config.clients)));
-        for (task, epochs, clients) in [pooled, local].into_iter().flatten() {
+        let clients = |(Local { epochs, clients }, task): (Local, _)| {
+            (task, epochs, self.alone(epochs), self.clients_alone(task, clients))
+        };
+        for (task, epochs, alone, clients) in [pooled, local.map(clients)].into_iter().flatten() {
             let Some(&largest) = clients.iter().max_by_key(|&&client| task.examples(client)) else { continue };
-            let alone = self.alone(epochs);
             let of_client = |&client: &ClientId| task.examples(client).div_ceil(alone.batch) as u64;
             let all = u64::from(epochs) * clients.iter().map(of_client).sum::<u64>();
             let part = Part { steps: u64::from(steps), of: all, models: clients.len() };
@@ -83,11 +84,10 @@ impl World {
     }
 
     fn train_controls(&self, halt: &Halt) -> Result<Vec<TrainedControl>, RunError> {
-        let ControlsConfig { centralised, local, .. } = self.controls.config;
+        let ControlsConfig { centralised, local, .. } = &self.controls.config;
         let mut made = Vec::new();
-        if let Some((config, pooled)) = centralised.zip(self.controls.pooled.as_deref()) {
-            // Parts of the model that decay for themselves are those of clusters.
-            let settings = LocalTraining { decays: Vec::new(), ..self.alone(config.epochs) };
+        if let Some((config, pooled)) = centralised.as_ref().zip(self.controls.pooled.as_deref()) {
+            let settings = self.in_one_place(config);
             let mut all = Means::new(self);
             self.train_alone(pooled, &settings, &[ClientId(0)], halt, &mut all)?;
             made.push(all.told("centralised"));
@@ -105,6 +105,18 @@ impl World {
     fn alone(&self, epochs: u32) -> LocalTraining {
         let training = self.training.local.of_epochs(epochs);
         LocalTraining { schedule: Schedule::default(), proximal: 0.0, noise: None, ..training }
+    }
+
+    /// The training of the job on everybody's data.
+    fn in_one_place(&self, config: &Centralised) -> LocalTraining {
+        let mut alone = self.alone(config.epochs);
+        // Parts of the model that decay for themselves are those of clusters.
+        alone.decays = Vec::new();
+        alone.batch = config.batch.map_or(alone.batch, |batch| batch as usize);
+        if let Some(optimizer) = &config.optimizer {
+            alone.optimizer = Optimizer::new(optimizer).expect("it was checked with the scenario");
+        }
+        alone
     }
 
     /// The clients that train alone, ascending.

@@ -4,9 +4,12 @@
 //! `initial` is the model that every run begins with, as rounds measure it.
 //!
 //! `centralised` trains that model on the training examples of all clients together, each of them once, in one job of
-//! so many epochs: with the optimizer, batch size and clipping of `[training]`, at the learning rate of the first
-//! round, under no algorithm, without a proximal term and without noise. Where edge servers have cluster models, it is
-//! one model of the kind that is trained without clusters.
+//! so many epochs: with the optimizer and batch size of its own where it names them, otherwise of `[training]`, whose
+//! clipping it has, at the learning rate of the first round, under no algorithm, without a proximal term and without
+//! noise. Where edge servers have cluster models, it is one model of the kind that is trained without clusters.
+//!
+//! What suits the few examples of a client need not suit those of all: at the rate that federated rounds want, one long
+//! job may end below a trivial control. Such a control says nothing about the model, and wants settings of its own.
 //!
 //! `local` trains that model in the same way at each client alone, on its own examples; with `clients`, at so many of
 //! those with examples, drawn by the seed, the same for all policies. A client's model is measured on all test data,
@@ -29,6 +32,7 @@ use crate::population::Population;
 use crate::task::{DataCache, Task, TaskSettings};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::trainer::{Optimizer, OptimizerConfig, TrainingError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
@@ -37,7 +41,7 @@ use std::sync::{Arc, Mutex};
 pub const DOCUMENTED: &str = include_str!("controls.rs");
 
 /// `[controls]`: what the results of policies stand beside, made once for each seed and point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControlsConfig {
     /// The model, trained on the examples of all clients in one place.
@@ -61,13 +65,19 @@ impl Default for ControlsConfig {
     }
 }
 
-/// `centralised = { epochs = 30 }`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// `centralised = { epochs = 30, batch = 64, optimizer = { adam = { lr = 0.001 } } }`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Centralised {
     /// Passes over all examples.
     pub epochs: u32,
+    /// Examples per mini-batch; as in `[training]` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// How the model is changed; as in `[training]` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<OptimizerConfig>,
 }
 
 /// `local = { epochs = 30, clients = 20 }`
@@ -90,7 +100,7 @@ impl ControlsConfig {
 
     /// The table of the first control that is trained, if there is one.
     pub const fn trained(&self) -> Option<&'static str> {
-        match (self.centralised, self.local) {
+        match (&self.centralised, self.local) {
             (Some(_), _) => Some("centralised"),
             (None, Some(_)) => Some("local"),
             (None, None) => None,
@@ -102,13 +112,21 @@ impl ControlsConfig {
     /// # Errors
     /// A complaint with a path below `controls`.
     pub fn check(&self) -> Result<(), Complaint> {
-        let epochs = self.centralised.map(|centralised| ("centralised.epochs", centralised.epochs));
+        let centralised = self.centralised.as_ref();
+        let epochs = centralised.map(|centralised| ("centralised.epochs", centralised.epochs));
+        let batch = centralised.and_then(|centralised| Some(("centralised.batch", centralised.batch?)));
         let of_local = self.local.map(|local| ("local.epochs", local.epochs));
         let clients = self.local.and_then(|local| Some(("local.clients", local.clients?)));
-        match [epochs, of_local, clients].into_iter().flatten().find(|(_, found)| *found == 0) {
-            Some((key, found)) => Err(Complaint::new(key, format!("found {found}; expected at least 1"))),
-            None => Ok(()),
+        if let Some((key, _)) = [epochs, batch, of_local, clients].into_iter().flatten().find(|(_, found)| *found == 0)
+        {
+            return Err(Complaint::new(key, "found 0; expected at least 1"));
         }
+        let Some(optimizer) = centralised.and_then(|centralised| centralised.optimizer.as_ref()) else { return Ok(()) };
+        let refuse = |TrainingError { key, found, expected }| {
+            let key = format!("centralised.optimizer.{}.{key}", optimizer.kind());
+            Complaint::new(key, format!("found {found}; expected {expected}"))
+        };
+        Optimizer::new(optimizer).map(drop).map_err(refuse)
     }
 
     /// Refuses controls that train beside a task that trains nothing.
