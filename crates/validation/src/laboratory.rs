@@ -1,6 +1,7 @@
 //! Runs the scenarios of claims, each of them once.
 
 use super::claim::{Budget, Check, Claim};
+use super::learns::Objections;
 use super::statistic::Measurement;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::kept::Found;
@@ -12,7 +13,8 @@ use fedgenie_experiment::scenario::Kinds;
 use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,23 +31,6 @@ pub struct ScenarioRuns {
 }
 
 impl ScenarioRuns {
-    /// The runs of a policy at a point, in the order of seeds.
-    ///
-    /// # Errors
-    /// If the scenario has no such policy or no such point.
-    pub fn of(&self, policy: &str, point: usize) -> Result<Vec<&RunSummary>, Error> {
-        let points = self.experiment.points.len();
-        if point >= points {
-            return Err(Error::Usage(format!("there is no point {point}: the scenario has {points}, from 0 on")));
-        }
-        let runs: Vec<_> = self.runs.iter().filter(|run| run.arm == policy && run.point == point).collect();
-        if runs.is_empty() {
-            let known: Vec<_> = self.experiment.first().arms.iter().map(|arm| arm.label.as_str()).collect();
-            return Err(Error::Usage(format!("there is no policy {policy:?}; there are {}", known.join(", "))));
-        }
-        Ok(runs)
-    }
-
     /// The policies' labels.
     pub fn policies(&self) -> Vec<String> {
         self.experiment.first().arms.iter().map(|arm| arm.label.clone()).collect()
@@ -187,19 +172,24 @@ impl<'a> Laboratory<'a> {
         if let Some(measurement) = known {
             return Ok(measurement);
         }
-        let measurement = Arc::new(statistic.measure(&Context { laboratory: self, claim })?);
+        let seen = Mutex::default();
+        let measurement = statistic.measure(&Context { laboratory: self, claim, seen: &seen })?;
+        let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let measurement = Arc::new(Measurement { seen, ..measurement });
         self.measured.lock().unwrap_or_else(PoisonError::into_inner).insert(key, measurement.clone());
         Ok(measurement)
     }
 
-    /// Why the runs of a claim cannot decide on a learned task; `None` if they can, or it does not say when they could.
+    /// Which runs of a claim cannot decide on a learned task, and why; none if it does not say when they could.
     ///
     /// # Errors
     /// As [`Self::measure`].
-    pub fn objection(&self, claim: &Claim) -> Result<Option<String>, Error> {
+    pub fn objections(&self, claim: &Claim) -> Result<Objections, Error> {
         match &claim.learns {
-            Some(learns) if self.budget == Budget::Full => learns.objection(&Context { laboratory: self, claim }),
-            _ => Ok(None),
+            Some(learns) if self.budget == Budget::Full => {
+                learns.objections(&Context { laboratory: self, claim, seen: &Mutex::default() })
+            }
+            _ => Ok(Objections::default()),
         }
     }
 
@@ -326,15 +316,64 @@ fn place_of(experiment: &Experiment) -> Result<String, Error> {
     Ok(format!("{}-{}", experiment.first().sections.name, &digest[..16]))
 }
 
+/// Runs that a statistic has looked at: those of a policy at a point of one of the claim's scenarios.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seen {
+    /// The scenario's name in the claim.
+    pub scenario: String,
+    /// The point.
+    pub point: usize,
+    /// The policy's label.
+    pub policy: String,
+}
+
+/// The runs of one of a claim's scenarios, which remember who was looked at: so no statistic can forget to say it.
+#[derive(Clone)]
+pub struct ClaimRuns<'a> {
+    runs: Arc<ScenarioRuns>,
+    name: String,
+    seen: &'a Mutex<BTreeSet<Seen>>,
+}
+
+impl Deref for ClaimRuns<'_> {
+    type Target = ScenarioRuns;
+
+    fn deref(&self) -> &ScenarioRuns {
+        &self.runs
+    }
+}
+
+impl ClaimRuns<'_> {
+    /// The runs of a policy at a point, in the order of seeds.
+    ///
+    /// # Errors
+    /// If the scenario has no such policy or no such point.
+    pub fn of(&self, policy: &str, point: usize) -> Result<Vec<&RunSummary>, Error> {
+        let points = self.runs.experiment.points.len();
+        if point >= points {
+            return Err(Error::Usage(format!("there is no point {point}: the scenario has {points}, from 0 on")));
+        }
+        let runs: Vec<_> = self.runs.runs.iter().filter(|run| run.arm == policy && run.point == point).collect();
+        if runs.is_empty() {
+            let known: Vec<_> = self.runs.experiment.first().arms.iter().map(|arm| arm.label.as_str()).collect();
+            return Err(Error::Usage(format!("there is no policy {policy:?}; there are {}", known.join(", "))));
+        }
+        let seen = Seen { scenario: self.name.clone(), point, policy: policy.to_owned() };
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(seen);
+        Ok(runs)
+    }
+}
+
 /// Access of a statistic to the runs and scenarios of one claim.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// Threads, budget and data sets.
     pub laboratory: &'a Laboratory<'a>,
     claim: &'a Claim,
+    seen: &'a Mutex<BTreeSet<Seen>>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
     fn key(&self, name: &str) -> Result<Key, Error> {
         let Some(scenario) = self.claim.scenarios.get(name) else {
             let known: Vec<_> = self.claim.scenarios.keys().map(String::as_str).collect();
@@ -358,8 +397,9 @@ impl Context<'_> {
     ///
     /// # Errors
     /// If there is no such scenario, it is wrong, or a run fails.
-    pub fn runs(&self, scenario: &str) -> Result<Arc<ScenarioRuns>, Error> {
-        self.laboratory.runs(self.key(scenario)?)
+    pub fn runs(&self, scenario: &str) -> Result<ClaimRuns<'a>, Error> {
+        let runs = self.laboratory.runs(self.key(scenario)?)?;
+        Ok(ClaimRuns { runs, name: scenario.to_owned(), seen: self.seen })
     }
 
     /// One of the claim's scenarios, for statistics that carry it out themselves.

@@ -13,11 +13,13 @@
 //! - *Its settings were chosen beforehand.* With `tuned = ["NAME"]` there is a choice from each grid that was declared,
 //!   in `tuning/NAME.chosen.toml` beside the folder of claims, which `validate --tune NAME` writes.
 //!
-//! Where something fails, no check of the claim is judged, but for those that say `learns = false`: of times, bytes and
-//! other numbers that no model decides. Runs of the small budget are too short to learn, and are not looked at.
+//! Where something fails, no number that comes from these runs is judged (where one policy has not settled, those in
+//! which it is compared), but for checks that say `learns = false`: of times, bytes and other numbers that no model
+//! decides. Runs of the small budget are too short to learn, and are not looked at.
 
-use super::laboratory::{Context, ScenarioRuns};
+use super::laboratory::{ClaimRuns, Context, Seen};
 use super::margin::{Margin, margin_of};
+use super::statistic::Measurement;
 use super::tuning;
 use fedgenie_core::math::statistics::{Estimate, estimate, paired_difference};
 use fedgenie_core::metric::{Better, Metric, Place};
@@ -95,61 +97,55 @@ impl Learns {
         }
     }
 
-    /// Why runs cannot decide; `None` if they can.
+    /// Which runs cannot decide, and why.
     ///
     /// # Errors
     /// If a scenario is wrong, a run fails, or the claim names something that its scenarios do not have.
-    pub(super) fn objection(&self, context: &Context<'_>) -> Result<Option<String>, Error> {
+    pub(super) fn objections(&self, context: &Context<'_>) -> Result<Objections, Error> {
         let all: Vec<String> = context.scenarios().map(str::to_owned).collect();
+        let mut found = Vec::new();
         for name in if self.scenarios.is_empty() { &all } else { &self.scenarios } {
             let completed = context.runs(name)?;
-            for tuned in &self.tuned {
-                let resolved = completed.experiment.resolved.parse().unwrap_or_default();
-                if let Some(why) = tuning::objection(&context.tuning(), tuned, &resolved)? {
-                    return Ok(Some(format!("{name}: {why}")));
-                }
-            }
+            let mut object = |point: usize, policy: Option<&String>, why: String| {
+                let at = if completed.experiment.points.len() > 1 { format!(", point {point}") } else { String::new() };
+                let why = format!("{name}{at}: {why}");
+                found.push(Objection { scenario: name.clone(), point, policy: policy.cloned(), why });
+            };
+            let resolved = completed.experiment.resolved.parse().unwrap_or_default();
+            let settings = self.tuned.iter().map(|tuned| tuning::objection(&context.tuning(), tuned, &resolved));
+            let settings = settings.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().next();
             for point in 0..completed.experiment.points.len() {
-                if let Some(why) = self.objection_at(&completed, point)? {
-                    let at =
-                        if completed.experiment.points.len() > 1 { format!(", point {point}") } else { String::new() };
-                    return Ok(Some(format!("{name}{at}: {why}")));
+                let (metric, margin) = self.measured(&completed, point)?;
+                let name = metric.id.to_string();
+                let runs = completed.of(&self.policy, point)?;
+                let looked = Looked { runs: &runs, metric: &metric, name: &name };
+                let why = match &settings {
+                    Some(why) => Some(why.clone()),
+                    None => self.does_not_learn(&looked, margin)?,
+                };
+                if let Some(why) = why {
+                    object(point, None, why);
+                    continue;
+                }
+                let Settled::Flat(share) = self.settled else { continue };
+                for policy in completed.policies() {
+                    if let Some(why) = unsettled(&completed.of(&policy, point)?, &policy, (&name, margin), share) {
+                        object(point, Some(&policy), why);
+                    }
                 }
             }
         }
-        Ok(None)
+        Ok(Objections(found))
     }
 
-    fn objection_at(&self, completed: &ScenarioRuns, point: usize) -> Result<Option<String>, Error> {
-        let runs = completed.of(&self.policy, point)?;
-        let metric = self.metric_of(runs[0])?;
+    /// The metric at a point, and its margin.
+    fn measured(&self, completed: &ClaimRuns<'_>, point: usize) -> Result<(Metric, f64), Error> {
+        let metric = self.metric_of(completed.of(&self.policy, point)?[0])?;
         let name = metric.id.to_string();
-        let margin = match self.margin.map(Margin::Of).or_else(|| margin_of(&format!("final.{name}"))) {
-            Some(Margin::Of(margin)) => margin,
-            _ => return Err(Error::Usage(format!("learns: {name} has no margin; give margin = … in its unit"))),
-        };
-        let looked = Looked { runs: &runs, metric: &metric, name: &name };
-        if let Some(why) = self.does_not_learn(&looked, margin)? {
-            return Ok(Some(why));
+        match self.margin.map(Margin::Of).or_else(|| margin_of(&format!("final.{name}"))) {
+            Some(Margin::Of(margin)) => Ok((metric, margin)),
+            _ => Err(Error::Usage(format!("learns: {name} has no margin; give margin = … in its unit"))),
         }
-        let Settled::Flat(share) = self.settled else { return Ok(None) };
-        for policy in completed.policies() {
-            let runs = completed.of(&policy, point)?;
-            let Some(change) = change_at_end(&runs, &name, share) else {
-                return Ok(Some(format!(
-                    "{name} of {policy} is known in too few rounds to tell whether it has settled"
-                )));
-            };
-            if change.abs() > margin {
-                return Ok(Some(format!(
-                    "{policy} has not settled: {name} changes by {} over the last {:.0} % of the rounds, more than {}",
-                    number(change),
-                    100.0 * share,
-                    number(margin)
-                )));
-            }
-        }
-        Ok(None)
     }
 
     fn metric_of(&self, run: &RunSummary) -> Result<Metric, Error> {
@@ -218,6 +214,56 @@ impl Learns {
     }
 }
 
+/// Runs that cannot decide, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Objection {
+    scenario: String,
+    point: usize,
+    /// The policy; all of the scenario's at the point if it is none.
+    policy: Option<String>,
+    why: String,
+}
+
+/// What runs of a claim cannot decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Objections(Vec<Objection>);
+
+impl Objections {
+    /// Why a number of a measurement is not judged. What is said of one policy concerns the number with that label, or
+    /// all numbers where none has it: those of the policy that the others are compared with.
+    pub fn to(&self, measurement: &Measurement, label: &str) -> Option<&str> {
+        let has_label = |policy: &str| measurement.measured.iter().any(|measured| measured.label == policy);
+        let concerns = |objection: &&Objection| {
+            let is_there = |seen: &Seen| seen.scenario == objection.scenario && seen.point == objection.point;
+            let mut there = measurement.seen.iter().filter(|seen| is_there(seen));
+            match &objection.policy {
+                // A statistic that carries scenarios out itself tells nothing of what it has looked at.
+                _ if measurement.seen.is_empty() => true,
+                None => there.next().is_some(),
+                Some(policy) => {
+                    there.any(|seen| seen.policy == *policy) && (policy == label || !has_label(policy))
+                }
+            }
+        };
+        self.0.iter().find(concerns).map(|objection| &*objection.why)
+    }
+}
+
+/// Why the runs of a policy have not settled; `None` if they have.
+fn unsettled(runs: &[&RunSummary], policy: &str, (metric, margin): (&str, f64), share: f64) -> Option<String> {
+    let Some(change) = change_at_end(runs, metric, share) else {
+        return Some(format!("{metric} of {policy} is known in too few rounds to tell whether it has settled"));
+    };
+    (change.abs() > margin).then(|| {
+        format!(
+            "{policy} has not settled: {metric} changes by {} over the last {:.0} % of the rounds, more than {}",
+            number(change),
+            100.0 * share,
+            number(margin)
+        )
+    })
+}
+
 /// The runs of the policy that is looked at.
 struct Looked<'a> {
     runs: &'a [&'a RunSummary],
@@ -277,4 +323,49 @@ fn change_at_end(runs: &[&RunSummary], metric: &str, share: f64) -> Option<f64> 
     let slope = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>()
         / points.iter().map(|point| (point.0 - x) * (point.0 - x)).sum::<f64>();
     Some(slope * (points[points.len() - 1].0 - points[0].0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::statistic::Measured;
+    use super::*;
+
+    /// A measurement with rows of these labels, of runs of these policies at point 0 of `all`.
+    fn measurement(labels: &[&str], policies: &[&str]) -> Measurement {
+        let measured = |label: &&str| Measured {
+            label: (*label).to_owned(),
+            value: 0.0,
+            ci95: None,
+            n: 1,
+            is_exact: true,
+            none: None,
+            note: None,
+        };
+        let seen = |policy: &&str| Seen { scenario: "all".to_owned(), point: 0, policy: (*policy).to_owned() };
+        Measurement {
+            measured: labels.iter().map(measured).collect(),
+            seen: policies.iter().map(seen).collect(),
+            ..Measurement::default()
+        }
+    }
+
+    fn of(scenario: &str, point: usize, policy: Option<&str>) -> Objections {
+        let (policy, why) = (policy.map(str::to_owned), "why".to_owned());
+        Objections(vec![Objection { scenario: scenario.to_owned(), point, policy, why }])
+    }
+
+    #[test]
+    fn what_is_said_of_a_policy_concerns_the_numbers_that_it_is_in() {
+        let compared = measurement(&["b", "c"], &["a", "b", "c"]);
+        let concerned = |objections: &Objections| ["b", "c"].map(|label| objections.to(&compared, label).is_some());
+        assert_eq!(concerned(&of("all", 0, None)), [true, true]);
+        assert_eq!(concerned(&of("all", 0, Some("b"))), [true, false]);
+        assert_eq!(concerned(&of("all", 0, Some("a"))), [true, true], "all are compared with it");
+        assert_eq!(concerned(&of("all", 0, Some("d"))), [false, false]);
+        assert_eq!(concerned(&of("all", 1, None)), [false, false]);
+        assert_eq!(concerned(&of("other", 0, None)), [false, false]);
+        assert_eq!(concerned(&Objections::default()), [false, false]);
+        // Nothing is known of a statistic that carries scenarios out itself.
+        assert!(of("other", 3, Some("d")).to(&measurement(&["b"], &[]), "b").is_some());
+    }
 }

@@ -43,11 +43,10 @@ use fedgenie_experiment::error::Error;
 pub fn validate(claim: &Claim, laboratory: &Laboratory<'_>) -> Result<ClaimResult, Error> {
     laboratory.take_reused();
     let (checks, seconds) = seconds_of(|| {
-        let objection = laboratory.objection(claim).map_err(|error| claim.explain_whole(error))?;
+        let objections = laboratory.objections(claim).map_err(|error| claim.explain_whole(error))?;
         let check = |check: &Check| {
             let measurement = laboratory.measure(claim, check).map_err(|error| claim.explain(check, error))?;
-            let objection = objection.as_deref().filter(|_| check.learns);
-            CheckResult::new((claim, check), measurement, laboratory.budget(), objection)
+            CheckResult::new((claim, check), measurement, laboratory.budget(), &objections)
         };
         claim.checks.iter().map(check).collect::<Result<Vec<_>, Error>>()
     });

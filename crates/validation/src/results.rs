@@ -1,6 +1,7 @@
 //! Results of validations, as a table for the terminal and as `RESULTS.md`.
 
 use super::claim::{Budget, Check, Claim};
+use super::learns::Objections;
 use super::statistic::{Details, Measured, Measurement, shown_interval};
 use super::verdict::Verdict;
 use fedgenie_core::text::markdown::prose;
@@ -69,7 +70,7 @@ pub struct CheckResult {
 }
 
 impl CheckResult {
-    /// Judges a measurement, unless there is an objection to what its runs can decide.
+    /// Judges a measurement, but for numbers that its runs cannot decide.
     ///
     /// # Errors
     /// If the check names a number that the statistic does not have.
@@ -77,7 +78,7 @@ impl CheckResult {
         (claim, check): (&Claim, &Check),
         measurement: Arc<Measurement>,
         budget: Budget,
-        objection: Option<&str>,
+        objections: &Objections,
     ) -> Result<Self, Error> {
         let has = |label: &String| measurement.measured.iter().any(|measured| measured.label == *label);
         if let Some(label) = check.measure.iter().find(|label| !has(label)) {
@@ -94,6 +95,7 @@ impl CheckResult {
             .iter()
             .filter(|measured| check.measure.is_empty() || check.measure.contains(&measured.label))
             .collect();
+        let objection = |label: &str| check.learns.then(|| objections.to(&measurement, label)).flatten();
         let row = |measured: &&Measured| Row {
             claim: check.claim.clone(),
             label: if judged.len() > 1 { measured.label.clone() } else { String::new() },
@@ -103,12 +105,12 @@ impl CheckResult {
             ci95: measured.ci95,
             n: measured.n,
             verdict: match (measured.ci95, measured.is_exact) {
-                _ if objection.is_some() => Verdict::NotJudged,
+                _ if objection(&measured.label).is_some() => Verdict::NotJudged,
                 (None, false) => Verdict::Undecided,
                 (interval, _) => check.holds.judge_beside(measured.value, interval, measured.none),
             },
             expected: check.expected(&measured.label, budget),
-            note: match (objection, &measured.note) {
+            note: match (objection(&measured.label), &measured.note) {
                 (Some(objection), Some(note)) => Some(format!("{objection}; {note}")),
                 (objection, note) => objection.map(str::to_owned).or_else(|| note.clone()),
             },

@@ -23,12 +23,13 @@ mod variance_ratio;
 mod variance_shares;
 mod widening;
 
-use super::laboratory::Context;
+use super::laboratory::{Context, Seen};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::RunSummary;
 use fedgenie_experiment::experiment::sample::Sample;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// One number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -91,6 +92,16 @@ pub struct Measurement {
     pub measured: Vec<Measured>,
     /// Tables about them.
     pub details: Vec<Details>,
+    /// The runs that they come from.
+    #[serde(skip)]
+    pub seen: BTreeSet<Seen>,
+}
+
+impl Measurement {
+    /// Numbers, and tables about them.
+    const fn new(measured: Vec<Measured>, details: Vec<Details>) -> Self {
+        Self { measured, details, seen: BTreeSet::new() }
+    }
 }
 
 macro_rules! statistics {

@@ -117,7 +117,7 @@ impl Config {
         }
         match estimate(&means) {
             Some(found) => {
-                Ok(Measurement { measured: vec![Measured::estimate(&*self.policy, found)], details: vec![details] })
+                Ok(Measurement::new(vec![Measured::estimate(&*self.policy, found)], vec![details]))
             }
             None => usage("in a run all posteriors, or all contributions, of each server are equal"),
         }

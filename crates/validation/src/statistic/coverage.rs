@@ -96,6 +96,6 @@ impl Config {
             let hits = found.iter().filter(|hits| hits[index]).count() as u64;
             Measured::estimate(label, proportion(hits, u64::from(self.replications)))
         });
-        Ok(Measurement { measured: measured.collect(), details: Vec::new() })
+        Ok(Measurement::new(measured.collect(), Vec::new()))
     }
 }

@@ -58,7 +58,7 @@ impl Config {
                 }
             };
             let measured = self.against.iter().map(of).collect::<Result<Vec<_>, Error>>()?;
-            return Ok(Measurement { measured, details: Vec::new() });
+            return Ok(Measurement::new(measured, Vec::new()));
         }
         let values = |policy: &str| -> Result<Vec<f64>, Error> {
             completed.of(policy, self.point)?.into_iter().map(|run| number(run, &self.value, self.at_s)).collect()
@@ -75,6 +75,6 @@ impl Config {
                 None => return super::usage(format!("{} is not finite in every run of {against}", self.value)),
             }
         }
-        Ok(Measurement { measured, details: Vec::new() })
+        Ok(Measurement::new(measured, Vec::new()))
     }
 }

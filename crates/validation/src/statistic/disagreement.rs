@@ -51,6 +51,6 @@ impl Config {
             }
         }
         let measured = vec![Measured::exact("pairs in opposite order", opposite as f64, pairs)];
-        Ok(Measurement { measured, details: vec![details] })
+        Ok(Measurement::new(measured, vec![details]))
     }
 }

@@ -49,6 +49,6 @@ impl Config {
         })?;
         let hits = hits.into_iter().filter(|&hit| hit).count() as u64;
         let found = proportion(hits, u64::from(self.replications));
-        Ok(Measurement { measured: vec![Measured::estimate("growth exponent", found)], details: Vec::new() })
+        Ok(Measurement::new(vec![Measured::estimate("growth exponent", found)], Vec::new()))
     }
 }

@@ -73,6 +73,6 @@ impl Config {
                 None => return usage("the loss is not finite"),
             }
         }
-        Ok(Measurement { measured, details: Vec::new() })
+        Ok(Measurement::new(measured, Vec::new()))
     }
 }

@@ -125,7 +125,7 @@ impl Config {
             }
             details
         });
-        Ok(Measurement { measured, details: details.collect() })
+        Ok(Measurement::new(measured, details.collect()))
     }
 }
 

@@ -110,7 +110,7 @@ impl Config {
                 fedgenie_core::math::statistics::Estimate { mean: p, ci95, n: curves.len() },
             ));
         }
-        Ok(Measurement { measured, details: vec![details] })
+        Ok(Measurement::new(measured, vec![details]))
     }
 }
 

@@ -62,6 +62,6 @@ impl Config {
         let least = found.iter().map(|(_, p)| *p).fold(1.0, f64::min);
         let adjusted = (least * laws.len() as f64).min(1.0);
         let measured = vec![Measured::exact("least p-value, times the number of laws", adjusted, laws.len())];
-        Ok(Measurement { measured, details: vec![details] })
+        Ok(Measurement::new(measured, vec![details]))
     }
 }

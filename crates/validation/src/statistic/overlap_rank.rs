@@ -55,7 +55,7 @@ impl Config {
         }
         match estimate(&found) {
             Some(found) => {
-                Ok(Measurement { measured: vec![Measured::estimate(&*self.policy, found)], details: vec![details] })
+                Ok(Measurement::new(vec![Measured::estimate(&*self.policy, found)], vec![details]))
             }
             None => usage(format!("{} has no runs", self.policy)),
         }

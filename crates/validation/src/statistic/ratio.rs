@@ -155,7 +155,7 @@ impl Config {
             ]);
             measured.push(found);
         }
-        Ok(Measurement { measured, details: vec![details] })
+        Ok(Measurement::new(measured, vec![details]))
     }
 }
 

@@ -113,7 +113,7 @@ impl Config {
             let note = Some("the level was chosen after the runs: the worst final value of each seed".to_owned());
             measured.push(Measured { note, ..Measured::estimate(*against, found) });
         }
-        Ok(Measurement { measured, details: vec![details] })
+        Ok(Measurement::new(measured, vec![details]))
     }
 }
 

@@ -81,7 +81,7 @@ impl Config {
             let note = (missed > 0).then(|| format!("never back: {missed} of {}", found.len()));
             measured.push(Measured { note, ..Measured::estimate(policy, mean) });
         }
-        Ok(Measurement { measured, details: Vec::new() })
+        Ok(Measurement::new(measured, Vec::new()))
     }
 }
 

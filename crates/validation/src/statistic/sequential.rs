@@ -160,6 +160,6 @@ impl Config {
             let cells = [effect, decided, mean.mean, seeds[seeds.len() / 2], f64::from(fixed)].map(shown);
             details.rows.push(cells.to_vec());
         }
-        Ok(Measurement { measured, details: vec![of_same, details] })
+        Ok(Measurement::new(measured, vec![of_same, details]))
     }
 }

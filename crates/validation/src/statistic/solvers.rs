@@ -205,6 +205,6 @@ impl Config {
             let cell = |search: usize| row(&|tally: &Tally| tally.course[search][index]);
             course.rows.push(vec![mark.to_string(), cell(0), cell(1), cell(2)]);
         }
-        Measurement { measured, details: vec![details, course] }
+        Measurement::new(measured, vec![details, course])
     }
 }

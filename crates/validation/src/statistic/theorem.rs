@@ -126,10 +126,8 @@ impl Config {
         let details =
             Details { rows: found.iter().map(|found| found.cells.clone()).collect(), ..Details::new(title, &columns) };
         let largest = found.iter().map(|found| found.ratio).fold(0.0, f64::max);
-        Ok(Measurement {
-            measured: vec![Measured::exact("largest ratio of regret and bound", largest, found.len())],
-            details: vec![details],
-        })
+        let measured = Measured::exact("largest ratio of regret and bound", largest, found.len());
+        Ok(Measurement::new(vec![measured], vec![details]))
     }
 
     fn one(&self, number: u32, context: &Context<'_>) -> Result<Found, Error> {

@@ -111,6 +111,6 @@ impl Config {
         measured.extend(
             estimate(&relative).map(|found| Measured::exact("mean gap of greedy over mean optimum", found.mean, all)),
         );
-        Ok(Measurement { measured, details: vec![details, times] })
+        Ok(Measurement::new(measured, vec![details, times]))
     }
 }

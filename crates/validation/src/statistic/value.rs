@@ -42,7 +42,7 @@ impl Config {
                 None => super::usage(format!("{} of {policy}: no run gets there", self.value)),
             };
             let measured = self.policies.iter().zip(&samples).map(of).collect::<Result<Vec<_>, Error>>()?;
-            return Ok(Measurement { measured, details: Vec::new() });
+            return Ok(Measurement::new(measured, Vec::new()));
         }
         let mut measured = Vec::new();
         for policy in &self.policies {
@@ -61,6 +61,6 @@ impl Config {
                 false => Measured::estimate(policy, found),
             });
         }
-        Ok(Measurement { measured, details: Vec::new() })
+        Ok(Measurement::new(measured, Vec::new()))
     }
 }

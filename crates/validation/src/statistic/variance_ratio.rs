@@ -88,6 +88,6 @@ impl Config {
         }
         let ci95 = interval(resampled.iter().map(|values| median(values)).collect());
         let middle = Measured::estimate("median over pairs", Estimate { mean: median(&ratios), ci95, n: seeds });
-        Ok(Measurement { measured: vec![middle], details: vec![details] })
+        Ok(Measurement::new(vec![middle], vec![details]))
     }
 }

@@ -139,7 +139,7 @@ impl Config {
             details.rows.push(vec![name.clone(), shown(found.mean), shown(least), shown(most)]);
             measured.push(Measured::estimate(name, found));
         }
-        Ok(Measurement { measured, details: vec![details] })
+        Ok(Measurement::new(measured, vec![details]))
     }
 }
 

@@ -47,6 +47,6 @@ impl Config {
                 None => return super::usage(format!("{value} is not finite in every run of {other}")),
             }
         }
-        Ok(Measurement { measured, details: Vec::new() })
+        Ok(Measurement::new(measured, Vec::new()))
     }
 }
