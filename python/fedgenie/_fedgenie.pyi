@@ -390,6 +390,10 @@ class Trained:
         """Mean absolute difference between the client's trained parameters and those of a model."""
 
     @property
+    def norm(self) -> NDArray[np.float64] | None:
+        """Euclidean norm of the client's change of all trained parameters."""
+
+    @property
     def update(self) -> list[NDArray[np.float32]] | None:
         """The client's model."""
 

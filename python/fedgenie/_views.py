@@ -52,9 +52,9 @@ class Segment(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """Information that a policy needs before it selects, made by one of five methods. Its time and traffic count."""
+    """Information that a policy needs before it selects, made by one of six methods. Its time and traffic count."""
 
-    form: Literal["none", "context", "losses", "answers", "training"]
+    form: Literal["none", "context", "losses", "qualities", "answers", "training"]
     clients: Any = ()
     value: Any = None
 
@@ -72,6 +72,11 @@ class Probe(NamedTuple):
     def losses(cls, clients: Iterable[int]) -> Probe:
         """Each of these clients downloads the model and evaluates it on its data: `ask.probed`."""
         return cls("losses", clients)
+
+    @classmethod
+    def qualities(cls, clients: Iterable[int]) -> Probe:
+        """Each of these clients downloads the model and measures it on its data: `ask.probed`, larger is better."""
+        return cls("qualities", clients)
 
     @classmethod
     def answers(cls, clients: Iterable[int], kind: str) -> Probe:

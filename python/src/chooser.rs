@@ -177,6 +177,7 @@ impl Deployed {
 fn allowed(probe: &Probe) -> Result<(), Failure> {
     let what = match probe {
         Probe::None | Probe::Context(_) => return Ok(()),
+        Probe::Qualities(_) => "the quality of the current model on their data",
         Probe::Losses(_) => "the loss of the current model on their data",
         Probe::Answers { kind, .. } => kind,
         Probe::Training { .. } => "a whole job that is discarded",
@@ -237,7 +238,7 @@ impl Chooser {
     #[getter]
     fn wants_models(&self) -> bool {
         let wants = self.lock().policy.wants();
-        wants.update || wants.change || wants.deviation.is_some()
+        wants.update || wants.change || wants.norm || wants.deviation.is_some()
     }
 
     /// Whether it decides by losses.

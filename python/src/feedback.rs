@@ -170,6 +170,7 @@ struct Update {
     loss_rms: Option<f64>,
     quality: Option<f64>,
     deviation: Option<f64>,
+    norm: Option<f64>,
     update: Option<Vec<f32>>,
     change: Option<Vec<f32>>,
 }
@@ -177,7 +178,7 @@ struct Update {
 impl Update {
     fn of(report: &TrainingReport<'_>) -> Self {
         let TrainingReport { client, turn, round, staleness, latency, examples, loss, loss_rms, .. } = *report;
-        let TrainingReport { quality, deviation, update, change, .. } = *report;
+        let TrainingReport { quality, deviation, norm, update, change, .. } = *report;
         let (client, turn, round, latency_s) = (client.0, turn.0, round.0, latency.seconds());
         let (update, change) = (update.map(<[f32]>::to_vec), change.map(<[f32]>::to_vec));
         Self {
@@ -191,6 +192,7 @@ impl Update {
             loss_rms,
             quality,
             deviation,
+            norm,
             update,
             change,
         }
@@ -264,6 +266,10 @@ impl Trained {
     #[getter]
     fn deviation<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.wanted(py, |update| update.deviation)
+    }
+    #[getter]
+    fn norm<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.wanted(py, |update| update.norm)
     }
     #[getter]
     fn update<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {

@@ -320,6 +320,7 @@ fn read_probe(probe: &Bound<'_, PyAny>, kinds: &[&'static str]) -> PyResult<Prob
             Probe::Context(Span::from_seconds(seconds).map_err(|error| PyValueError::new_err(error.to_string()))?)
         }
         "losses" => Probe::Losses(clients()?),
+        "qualities" => Probe::Qualities(clients()?),
         "answers" => {
             let kind: String = value.extract()?;
             let known = kinds.iter().find(|known| **known == kind);

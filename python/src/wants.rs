@@ -102,6 +102,7 @@ fn wants(object: &Bound<'_, PyAny>) -> PyResult<Wants> {
                     Some(other) => return Err(unknown("wants, deviation", other, "sent or aggregated")),
                 });
             }
+            "norm" => wants.norm = true,
             "update" => wants.update = true,
             "change" => wants.change = true,
             "model_quality" => wants.model_quality = true,
@@ -113,7 +114,7 @@ fn wants(object: &Bound<'_, PyAny>) -> PyResult<Wants> {
                 });
             }
             other => {
-                let known = "loss_rms, quality, deviation, update, change, model_quality or edge_accuracy";
+                let known = "loss_rms, quality, deviation, norm, update, change, model_quality or edge_accuracy";
                 return Err(unknown("wants", other, known));
             }
         }

@@ -297,6 +297,7 @@ impl Asked {
                     loss_rms: None,
                     quality: None,
                     deviation: None,
+                    norm: None,
                     update: None,
                     change: None,
                 }))

@@ -101,7 +101,7 @@ fn centralised_may_train_in_a_way_of_its_own() {
 /// A control that does not learn where a policy does is at fault itself, and is not said to judge the policy.
 #[test]
 fn a_control_whose_settings_do_not_suit_it_is_told_of() {
-    let slow = "centralised = { epochs = 1, optimizer = { sgd = { lr = 1e-46 } } }";
+    let slow = "centralised = { epochs = 1, optimizer = { sgd = { lr = 1e-45 } } }";
     let text = changed(SKEWED, "centralised = { epochs = 12 }", slow);
     let text = changed(&changed(&text, "rounds = 3", "rounds = 60"), "batch = \"all\"", "batch = 20");
     let place = Workplace::with(&text);

@@ -5,7 +5,7 @@ use fedgenie::experiment::Experiment;
 use fedgenie::failure::Failure;
 use fedgenie::id::ClientId;
 use fedgenie::policy::{
-    CATALOGUE, Explanation, Feedback, Policy, PolicyConfig, PolicyRng, PolicySource, Probe, Selection,
+    CATALOGUE, Capabilities, Explanation, Feedback, Policy, PolicyConfig, PolicyRng, PolicySource, Probe, Selection,
     SelectionRequest, ServerView, Wants,
 };
 use fedgenie::record::Record;
@@ -49,6 +49,7 @@ explain = true
 updates = true
 "#;
 
+const REGRET: &str = "[regret]\ntau_min = \"50 ms\"\nalpha = 0.5\nbeta = 1.2\n";
 const REGRESSION: &str = "[task.linear-regression]\nexamples = 700\n";
 /// A task with classes, for policies that compare them.
 const CLASSES: &str = "[task.softmax-regression]\npartition = { dirichlet = { alpha = 0.3 } }\n\
@@ -95,6 +96,15 @@ fn settings(policy: &str) -> &'static [&'static str] {
             "variant = \"released\"\npacer_step = 1\nexploration = 0.3",
         ],
         "harmony-style" => &["", "lambda = 0.1"],
+        "fedcs" => &["", "candidates = 4"],
+        "afl" => &["", "alpha1 = 0.3\nalpha2 = 0.5\nalpha3 = 0.5"],
+        "clustered-sampling" => &[""],
+        "optimal-sampling" => &["", "approximate = true\niterations = 2"],
+        "refl" => &["", "alpha = 0.5\ncooldown = 1"],
+        "e3cs" => &["", "quota = 0.1\neta = 2.0"],
+        "ucb-cs" => &["", "gamma = 0.9"],
+        "age" => &[""],
+        "tifl" => &["tiers = 2\ninterval = 1\ncredits = 5", "tiers = 3\ninterval = 3"],
         other => panic!("write down here with which parameters the policy {other:?} is to be tried"),
     }
 }
@@ -102,7 +112,14 @@ fn settings(policy: &str) -> &'static [&'static str] {
 /// Every policy of the catalogue with all of its parameters here: kind, lines, scenario.
 fn everything() -> Vec<(&'static str, String)> {
     let of = |name: &'static str| {
-        let base = if name == "harmony-style" { changed(WORLD, REGRESSION, CLASSES) } else { WORLD.to_owned() };
+        let base = match name {
+            "harmony-style" => changed(WORLD, REGRESSION, CLASSES),
+            "fedcs" => changed(WORLD, "synchronous]\ncohort = 2", "deadline]\ncohort = 2\ndeadline = \"30 s\""),
+            // Regret is defined for rounds of one size.
+            "optimal-sampling" => changed(&changed(WORLD, REGRET, ""), "cohort = 2", "cohort = 2\nmost = 6"),
+            "refl" => format!("{WORLD}[population.forecast]\nhorizon = \"1 h\"\n"),
+            _ => WORLD.to_owned(),
+        };
         // One knows the best set of the round, which has to be measured.
         let regret = match name {
             "hindsight" => "counterfactual = true\nutility = { aggregate = { test_loss = -1.0 } }\n",
@@ -152,6 +169,14 @@ impl Copied {
 }
 
 impl Policy for Copied {
+    fn capabilities(&self) -> Capabilities {
+        self.original.capabilities()
+    }
+
+    fn can_be_empty(&self) -> bool {
+        self.original.can_be_empty()
+    }
+
     fn wants(&self) -> Wants {
         assert!(self.copies.iter().all(|copy| copy.wants() == self.original.wants()));
         self.original.wants()
@@ -364,6 +389,9 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap_or(f64::INFINITY)).collect()
 }
 
+/// Lists of clients that a policy singles out.
+const SOME: [&str; 6] = ["admitted", "active", "uniform", "order", "drawn", "resting"];
+
 /// All arrays of a selection, and of the lesson from it, are as long as its list of clients; numbers about something
 /// else are in a part of their own, and a list that singles clients out has only clients of that list.
 fn assert_whole(object: &Value, context: &str) {
@@ -371,9 +399,14 @@ fn assert_whole(object: &Value, context: &str) {
     assert!(!clients.is_empty(), "{context}");
     for (key, value) in object.as_object().unwrap() {
         match value {
-            Value::Array(_) if key == "admitted" => {
+            Value::Array(_) if SOME.contains(&&**key) => {
                 assert!(ids(value).iter().all(|client| clients.contains(client)), "{context}");
             }
+            Value::Array(lists) if key == "distributions" => {
+                let is_whole = |list: &Value| list.as_array().is_some_and(|list| list.len() == clients.len());
+                assert!(lists.iter().all(is_whole), "{context}: {key}");
+            }
+            Value::Array(_) if key.starts_with("tier_") => {}
             Value::Array(values) => assert_eq!(values.len(), clients.len(), "{context}: {key}"),
             Value::Object(parts) if key == "number" => {
                 assert!(!parts.is_empty() && parts.values().all(Value::is_array), "{context}");

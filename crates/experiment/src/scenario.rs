@@ -202,7 +202,12 @@ impl Scenario {
         for arm in &mut arms {
             if let PolicySource::Scenario(policy) = &mut arm.policy {
                 let target = sections.stop.target.as_ref().and_then(TargetConfig::named);
-                let known = Known { reward: plan.reward.as_ref(), hindsight: plan.hindsight.as_ref(), target };
+                let known = Known {
+                    reward: plan.reward.as_ref(),
+                    hindsight: plan.hindsight.as_ref(),
+                    rounds: sections.stop.rounds,
+                    target,
+                };
                 policy.resolve(known).map_err(|error| policy_error(tree, &arm.label, error))?;
             }
             if arm.with.is_empty() {

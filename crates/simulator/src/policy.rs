@@ -10,15 +10,21 @@
 //! schema follow from it.
 
 mod actor_critic;
+pub mod afl;
+pub mod age;
 mod answers;
 mod bound;
 pub mod bsfl;
+mod building;
 mod candidates;
 mod capabilities;
+pub mod clustered_sampling;
 pub mod cs_ucb;
 pub mod cs_ucb_q;
+pub mod e3cs;
 mod explanation;
 pub mod fedacs;
+pub mod fedcs;
 pub mod fedfast;
 pub mod fedgst;
 pub mod fedrl;
@@ -31,20 +37,26 @@ mod limited;
 pub mod mab_frs;
 mod means;
 pub mod oort;
+pub mod optimal_sampling;
 pub mod power_of_choice;
 mod probe;
 pub mod proxyrl;
 pub mod random;
+mod ranked;
 pub mod rbcs_f;
 pub mod recorded;
+pub mod refl;
 pub mod round_robin;
 pub mod rpfl;
 mod selection;
 pub mod thompson;
+pub mod tifl;
+pub mod ucb_cs;
 mod view;
 
 pub use answers::Answers;
 pub use bound::{BoundWorld, RegretBound};
+pub use building::{BuildContext, Devices, Known, PolicySettings};
 pub use candidates::{Busy, Candidates};
 pub(crate) use capabilities::tell_subsets;
 pub use capabilities::{Bounds, Capabilities, Subsets};
@@ -58,24 +70,25 @@ pub use probe::Probe;
 pub use selection::Selection;
 pub use view::{DeclaredDevice, SelectionRequest, ServerView};
 
+/// `⌊x⌋` of `x ≥ 0`; a number just below a whole one, by rounding, counts as that one.
+fn whole(x: f64) -> usize {
+    floor(x + 1e-9) as usize
+}
+
 /// A duration in seconds, as a scenario writes it.
 fn in_seconds(seconds: f64) -> Value {
     serde_json::json!(Amount::<Seconds>::new(seconds))
 }
 
-use crate::population::Recording;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
-use fedgenie_core::metric::Metric;
-use fedgenie_core::oracle::hindsight::HindsightPlan;
-use fedgenie_core::oracle::reward::Reward;
+use fedgenie_core::math::float::floor;
 use fedgenie_core::rng::StreamRng;
 use fedgenie_core::state::Stateful;
 use fedgenie_core::units::{Amount, Seconds};
 use fedgenie_learning::model::weights::Tensor;
-use fedgenie_learning::task::ProbeKind;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -281,96 +294,6 @@ impl From<Box<dyn Policy>> for Policies {
     }
 }
 
-/// Facts about the scenario from which a policy is built.
-#[derive(Clone, Copy, Debug)]
-pub struct BuildContext<'a> {
-    /// The seed of the run.
-    pub seed: u64,
-    /// Number of clients, `K`.
-    pub clients: usize,
-    /// How many of them the policy chooses among: those of its server.
-    pub among: usize,
-    /// Clients asked per round, `m`.
-    pub cohort: usize,
-    /// Updates waited for per round.
-    pub take: usize,
-    /// The bounds of the policy's decisions.
-    pub bounds: Bounds,
-    /// Examples per client.
-    pub data_sizes: &'a [u32],
-    /// Whether one server asks clients in rounds: the protocol is neither `buffered` nor `hierarchical`.
-    pub in_rounds: bool,
-    /// Whether clients train, so that there are losses.
-    pub trains: bool,
-    /// Questions that clients can answer, see [`Probe::Answers`].
-    pub probes: &'a [ProbeKind],
-    /// Clients' declarations of their devices, latencies and data.
-    pub devices: &'a dyn Devices,
-    /// Metrics that rounds may measure, in the order in which rounds list them.
-    pub metrics: &'a [Metric],
-    /// Whether the scenario has every round evaluated.
-    pub evaluates_every_round: bool,
-    /// `B`, the most bytes of clients that the run may move, both ways together, where it has a budget.
-    pub budget: Option<u64>,
-    /// `L`, the fewest clients of a round; 1 unless a budget says more.
-    pub least: usize,
-}
-
-/// Clients' declarations. Asked only when a policy is built, because medians and quantiles are not cheap for every law.
-pub trait Devices: std::fmt::Debug {
-    /// A client's device.
-    fn declared(&self, client: ClientId) -> DeclaredDevice;
-    /// The largest quantile `u` of the effective latency over all clients, in seconds.
-    fn slowest_latency(&self, u: f64) -> f64;
-    /// The 80th percentile, by nearest rank, over clients of the sum of their phases' mean durations, in seconds.
-    fn usual_latency(&self) -> f64;
-    /// The log that the clients replay, if they do.
-    fn recording(&self) -> Option<Arc<Recording>> {
-        None
-    }
-    /// Each client's number of training examples of each class or category; `None` if examples have neither.
-    fn categories(&self) -> Option<Vec<Vec<u64>>> {
-        None
-    }
-    /// Features of each client's user, as many and in the same order for all; `None` if users have no metadata.
-    fn features(&self) -> Option<Vec<Vec<f64>>> {
-        None
-    }
-}
-
-/// Settings elsewhere in a scenario that serve as defaults for policies' parameters.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Known<'a> {
-    /// The reward of `[regret]`.
-    pub reward: Option<&'a Reward>,
-    /// The measurements of `[regret] counterfactual`.
-    pub hindsight: Option<&'a HindsightPlan>,
-    /// Metric and value of `[stop] target`.
-    pub target: Option<(&'a str, f64)>,
-}
-
-/// Parameters of a policy, as a scenario writes them.
-pub trait PolicySettings {
-    /// Writes the defaults that come from elsewhere in the scenario into the parameters.
-    ///
-    /// # Errors
-    /// If a parameter has no default here.
-    fn resolve(&mut self, _known: Known<'_>) -> Result<(), Complaint> {
-        Ok(())
-    }
-
-    /// Makes the policy.
-    ///
-    /// # Errors
-    /// If the parameters do not fit the scenario.
-    fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint>;
-
-    /// Whether the policy is shown the truth: [`Policy::sees_truth`] of the built policy.
-    fn sees_truth(&self) -> bool {
-        false
-    }
-}
-
 components! {
     /// A policy of a scenario: its kind and parameters.
     pub enum PolicyConfig: PolicySettings = "policy" {
@@ -393,6 +316,15 @@ components! {
         "fedfast" => Fedfast(fedfast::Config) in "policy/fedfast.rs";
         "fedgst" => Fedgst(fedgst::Config) in "policy/fedgst.rs";
         "oort" => Oort(oort::Config) in "policy/oort.rs";
+        "fedcs" => Fedcs(fedcs::Config) in "policy/fedcs.rs";
+        "tifl" => Tifl(tifl::Config) in "policy/tifl.rs";
+        "afl" => Afl(afl::Config) in "policy/afl.rs";
+        "clustered-sampling" => ClusteredSampling(clustered_sampling::Config) in "policy/clustered_sampling.rs";
+        "optimal-sampling" => OptimalSampling(optimal_sampling::Config) in "policy/optimal_sampling.rs";
+        "refl" => Refl(refl::Config) in "policy/refl.rs";
+        "e3cs" => E3cs(e3cs::Config) in "policy/e3cs.rs";
+        "ucb-cs" => UcbCs(ucb_cs::Config) in "policy/ucb_cs.rs";
+        "age" => Age(age::Config) in "policy/age.rs";
         "harmony-style" => HarmonyStyle(harmony_style::Config) in "policy/harmony_style.rs";
     }
 }

@@ -240,9 +240,7 @@ impl Objections {
                 // A statistic that carries scenarios out itself tells nothing of what it has looked at.
                 _ if measurement.seen.is_empty() => true,
                 None => there.next().is_some(),
-                Some(policy) => {
-                    there.any(|seen| seen.policy == *policy) && (policy == label || !has_label(policy))
-                }
+                Some(policy) => there.any(|seen| seen.policy == *policy) && (policy == label || !has_label(policy)),
             }
         };
         self.0.iter().find(concerns).map(|objection| &*objection.why)

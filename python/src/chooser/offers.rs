@@ -118,7 +118,7 @@ impl<'a> Offers<'a> {
 
     /// What a policy needs that is not there.
     fn lacking(&self, policy: &dyn Policy) -> Option<String> {
-        let Wants { loss_rms, quality, deviation: _, update: _, change: _, model_quality, edge_accuracy } =
+        let Wants { loss_rms, quality, deviation: _, norm: _, update: _, change: _, model_quality, edge_accuracy } =
             policy.wants();
         let Capabilities { layout, bounds: _, subsets, forecast } = policy.capabilities();
         let Wishes { reports_loss, reports_loss_rms, .. } = self.wishes;

@@ -3,7 +3,7 @@
 use super::{Deployed, seconds};
 use fedgenie::failure::Failure;
 use fedgenie::id::{ClientId, Round};
-use fedgenie::oracle::utility::contribution::deviation;
+use fedgenie::oracle::utility::contribution::{deviation, norm};
 use fedgenie::policy::{DeviationFrom, Feedback, JobReport, RoundReport, TrainingReport, Waited};
 use fedgenie::record::{DropReason, Outcome, Phase, PhaseSpans};
 use fedgenie::time::Span;
@@ -150,6 +150,7 @@ impl Deployed {
                 loss_rms: update.loss_rms.filter(|_| wants.loss_rms),
                 quality: None,
                 deviation: wants.deviation.map(|wanted| deviation(&update.model, from(wanted))),
+                norm: wants.norm.then(|| norm(&update.model, &news.sent)),
                 update: wants.update.then_some(&*update.model),
                 change: change.as_deref(),
             }))?;

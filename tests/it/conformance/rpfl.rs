@@ -94,6 +94,7 @@ impl Asked {
                     quality: None,
                     deviation: None,
                     update: None,
+                    norm: None,
                     change: Some(&CHANGES[client.index()]),
                 }))
                 .unwrap();

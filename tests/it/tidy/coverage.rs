@@ -49,7 +49,24 @@ fn untraced<'a>(policies: impl Iterator<Item = &'a str>, traces: &str) -> Vec<Vi
 
 #[test]
 fn every_policy_has_a_trace_worked_out_by_hand() {
-    let traces = ["conformance", "mab_frs", "fedacs", "oort", "harmony_style", "proxyrl", "recorded"];
+    let traces = [
+        "conformance",
+        "mab_frs",
+        "fedacs",
+        "oort",
+        "harmony_style",
+        "proxyrl",
+        "recorded",
+        "age",
+        "afl",
+        "fedcs",
+        "refl",
+        "ucb_cs",
+        "e3cs",
+        "optimal_sampling",
+        "clustered_sampling",
+        "tifl",
+    ];
     let traces = traces.map(|file| fs::read_to_string(root().join(format!("tests/it/{file}.rs"))).unwrap()).concat();
     assert_none(&untraced(fedgenie::policy::CATALOGUE.entries.iter().map(|entry| entry.name), &traces));
 }

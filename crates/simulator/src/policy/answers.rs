@@ -1,4 +1,4 @@
-//! The part of a probe's whole job that travels up: its loss, or the whole upload.
+//! The part of a probe's whole job that travels up: its loss, the norm of its change, or the whole upload.
 
 use fedgenie_core::config::Complaint;
 use schemars::JsonSchema;
@@ -11,6 +11,9 @@ pub enum Answers {
     /// The loss: a number of 8 bytes, which travels in no time.
     #[default]
     Loss,
+    /// The norm of the change: a number of 8 bytes, which travels in no time. Of the rest nothing is known.
+    #[serde(skip)]
+    Norm,
     /// The whole update, which takes the job's upload in bytes and time.
     Update,
 }

@@ -8,7 +8,8 @@
 //! | `turn`, `server` | selection and server, where a round has several: the edge server's number, or `"cloud"` |
 //! | `clients` | ids of the clients that the numbers are about: the candidates that were compared |
 //! | others | arrays in that order, or single numbers; `null` is infinite or unknown |
-//! | `admitted` | ids of some of them, where a policy singles them out |
+//! | `admitted`, `active`, `uniform`, `order`, `drawn`, `resting` | ids of some of them, where a policy singles them out |
+//! | `distributions`, `tier_…` | by distribution or tier, where a policy has them |
 //! | `number` | numbers about something other than clients, in arrays of their own length |
 //! | `after` | `clients`, the selected ones, and the policy's numbers for them after it was told of the round |
 
@@ -31,6 +32,12 @@ impl Explanation {
     pub fn array(&mut self, name: &str, values: impl IntoIterator<Item = f64>) {
         let values = values.into_iter().map(number).collect();
         self.object.insert(name.to_owned(), Value::Array(values));
+    }
+
+    /// Lists of numbers under one name.
+    pub fn table(&mut self, name: &str, lists: impl IntoIterator<Item = Vec<f64>>) {
+        let list = |values: Vec<f64>| Value::Array(values.into_iter().map(number).collect());
+        self.object.insert(name.to_owned(), Value::Array(lists.into_iter().map(list).collect()));
     }
 
     /// A number of the decision as a whole.

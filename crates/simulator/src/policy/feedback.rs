@@ -94,6 +94,8 @@ pub struct TrainingReport<'a> {
     pub quality: Option<f64>,
     /// Mean absolute difference between the client's trained parameters and those of a model; if wanted.
     pub deviation: Option<f64>,
+    /// Euclidean norm of the client's change of all trained parameters; if wanted.
+    pub norm: Option<f64>,
     /// The dense parts of the client's model, then its moved rows; if wanted.
     pub update: Option<&'a [f32]>,
     /// The client's change of each trained parameter of the model that it was sent; if wanted.
@@ -109,6 +111,8 @@ pub struct Wants {
     pub quality: bool,
     /// [`TrainingReport::deviation`], and from which model.
     pub deviation: Option<DeviationFrom>,
+    /// [`TrainingReport::norm`].
+    pub norm: bool,
     /// [`TrainingReport::update`].
     pub update: bool,
     /// [`TrainingReport::change`]: as many numbers as the whole model has, of each update.
@@ -122,7 +126,7 @@ pub struct Wants {
 impl Wants {
     /// Whether anything of an update beside its losses is wanted.
     pub(crate) const fn looks_at_updates(&self) -> bool {
-        self.quality || self.deviation.is_some() || self.update || self.change
+        self.quality || self.deviation.is_some() || self.norm || self.update || self.change
     }
 }
 

@@ -14,6 +14,10 @@ pub enum Probe {
     /// Each of these clients downloads the model and evaluates it on its own data:
     /// [`ServerView::probed`](super::ServerView::probed).
     Losses(Vec<ClientId>),
+    /// Each of these clients downloads the model and measures it on its own data (training data, unless the task says
+    /// otherwise): the task's main measure, negated where smaller is better; NaN where it has none.
+    /// [`ServerView::probed`](super::ServerView::probed).
+    Qualities(Vec<ClientId>),
     /// Each of these clients answers one of the task's questions: [`ServerView::answers`](super::ServerView::answers).
     Answers {
         /// The clients asked.

@@ -180,14 +180,21 @@ fn draw_each(
         }
         selection.sort_unstable();
     } else if chosen > count {
-        for place in 0..count {
-            let other = place + rng.below((chosen - place) as u64) as usize;
-            selection.swap(place, other);
-        }
-        selection.truncate(count);
+        draw_first(selection, count, rng);
         selection.sort_unstable();
     }
     chosen
+}
+
+/// Keeps `count` of a list, every sequence equally likely: a Fisher–Yates shuffle that goes as far as it is needed,
+/// from the first place up.
+pub(super) fn draw_first(list: &mut Vec<ClientId>, count: usize, rng: &mut StreamRng) {
+    let count = count.min(list.len());
+    for place in 0..count {
+        let other = place + rng.below((list.len() - place) as u64) as usize;
+        list.swap(place, other);
+    }
+    list.truncate(count);
 }
 
 /// Up to `count` candidates, every set equally likely.

@@ -46,7 +46,7 @@ pub struct ServerView<'a> {
     pub shares: &'a [f64],
     /// Times each client was selected before this selection.
     pub counts: &'a [u32],
-    /// Answers to [`Probe::Losses`], in the order of the clients asked.
+    /// Answers to [`Probe::Losses`] or [`Probe::Qualities`], in the order of the clients asked.
     pub probed: &'a [(ClientId, f64)],
     /// Answers to [`Probe::Answers`], in the order of the clients asked: as many numbers each as the kind has.
     pub answers: &'a [f64],

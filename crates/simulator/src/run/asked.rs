@@ -64,7 +64,7 @@ impl Heard {
             Feedback::Job(report) => Self::Job(report),
             Feedback::Trained(report) => {
                 let TrainingReport { client, turn, round, staleness, latency, examples, loss, .. } = report;
-                let TrainingReport { loss_rms, quality, deviation, .. } = report;
+                let TrainingReport { loss_rms, quality, deviation, norm, .. } = report;
                 let (update, change) = (None, None);
                 Self::Trained(TrainingReport {
                     client,
@@ -77,6 +77,7 @@ impl Heard {
                     loss_rms,
                     quality,
                     deviation,
+                    norm,
                     update,
                     change,
                 })

@@ -23,7 +23,7 @@ use faults::Faults;
 use fedgenie_core::halt::{Effort, Halt};
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::oracle::utility::ModelScore;
-use fedgenie_core::oracle::utility::contribution::deviation;
+use fedgenie_core::oracle::utility::contribution::{deviation, norm};
 use fedgenie_core::state::State;
 use fedgenie_learning::algorithm::Aging;
 use fedgenie_learning::layout::{Layout, Update};
@@ -243,6 +243,7 @@ impl<'w> Learning<'w> {
             loss_rms: update.loss_rms,
             quality: None,
             deviation: None,
+            norm: None,
             change: None,
             answer: Vec::new(),
             latency: work.latency,
@@ -257,7 +258,7 @@ impl<'w> Learning<'w> {
 
     /// Looks at the updates themselves, as far as that is wanted. `aggregated` is their aggregate.
     fn inspect(&self, work: &[Work], wants: Wants, aggregated: &[f32], trained: &mut [Trained], parallel: bool) {
-        if !wants.quality && !wants.change && wants.deviation.is_none() {
+        if !wants.quality && !wants.change && !wants.norm && wants.deviation.is_none() {
             return;
         }
         let one = |((work, update), trained): ((&Work, &Update), &mut Trained)| {
@@ -271,6 +272,7 @@ impl<'w> Learning<'w> {
                 };
                 deviation(&model[..length], &from[..length])
             });
+            trained.norm = wants.norm.then(|| norm(&model[..length], &work.sent.model));
             trained.change = wants.change.then(|| change(&model[..length], &work.sent.model));
             if wants.quality {
                 trained.quality = Some(self.score_of(work.client, model, update).quality);

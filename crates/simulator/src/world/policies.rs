@@ -132,11 +132,12 @@ impl World {
         let (task, name) = (self.task.as_deref(), self.task_name);
         let has_model = task.is_some_and(|task| !task.layout().is_empty());
         let has_losses = task.is_some_and(|task| task.describe().has_losses);
-        let Wants { loss_rms, quality, deviation, update, change, model_quality, edge_accuracy } = policy.wants();
+        let Wants { loss_rms, quality, deviation, norm, update, change, model_quality, edge_accuracy } = policy.wants();
         let wanted = [
             ("loss_rms", loss_rms, has_losses),
             ("quality", quality, has_model && self.measures.main().is_some()),
             ("deviation", deviation.is_some(), has_model),
+            ("the norm", norm, has_model),
             ("the parameters", update, has_model),
             ("the changes", change, has_model),
             ("the quality of models", model_quality, self.measures.main().is_some()),
@@ -286,6 +287,10 @@ impl Devices for WorldDevices<'_> {
             compute_seconds: median(Phase::Compute),
             transfer_seconds: median(Phase::Download) + median(Phase::Upload),
         }
+    }
+
+    fn links(&self, client: ClientId) -> Option<[f64; 2]> {
+        Some([Phase::Download, Phase::Upload].map(|phase| self.population.law(client, phase).quantile(0.5)))
     }
 
     fn slowest_latency(&self, u: f64) -> f64 {

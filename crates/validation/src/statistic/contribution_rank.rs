@@ -116,9 +116,7 @@ impl Config {
             means.push(mean);
         }
         match estimate(&means) {
-            Some(found) => {
-                Ok(Measurement::new(vec![Measured::estimate(&*self.policy, found)], vec![details]))
-            }
+            Some(found) => Ok(Measurement::new(vec![Measured::estimate(&*self.policy, found)], vec![details])),
             None => usage("in a run all posteriors, or all contributions, of each server are equal"),
         }
     }

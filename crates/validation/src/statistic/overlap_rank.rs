@@ -54,9 +54,7 @@ impl Config {
             found.push(tau);
         }
         match estimate(&found) {
-            Some(found) => {
-                Ok(Measurement::new(vec![Measured::estimate(&*self.policy, found)], vec![details]))
-            }
+            Some(found) => Ok(Measurement::new(vec![Measured::estimate(&*self.policy, found)], vec![details])),
             None => usage(format!("{} has no runs", self.policy)),
         }
     }

@@ -106,6 +106,15 @@ pub fn reputation(gamma: f64, gain: f64, before: f64) -> f64 {
     gamma * gain + (1.0 - gamma) * before
 }
 
+/// The Euclidean norm of a client's change, added up in double precision.
+pub fn norm(own: &[f32], sent: &[f32]) -> f64 {
+    let square = |(own, sent): (&f32, &f32)| {
+        let change = f64::from(*own) - f64::from(*sent);
+        change * change
+    };
+    sqrt(own.iter().zip(sent).map(square).sum())
+}
+
 /// `δ`: the mean absolute difference of two models, (10); 0 of models without parameters.
 ///
 /// # Panics

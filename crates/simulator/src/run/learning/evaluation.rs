@@ -65,6 +65,28 @@ impl Learning<'_> {
         Ok(found)
     }
 
+    /// The main measure of a model on the candidates' own data, negated where smaller is better; NaN where it has none.
+    ///
+    /// # Errors
+    /// If the task fails.
+    pub fn qualities(
+        &self,
+        model: &[f32],
+        candidates: &[ClientId],
+        parallel: bool,
+    ) -> Result<Vec<(ClientId, f64)>, RunError> {
+        let state = self.state.view(model, PrivateView::of(&self.state.private));
+        let one = |&client: &ClientId| {
+            let mut values = self.no_values();
+            let weight = self.measured_on(On::Client(client), &state, false, &mut values);
+            (client, if weight > 0.0 { self.quality_and_loss(&values)[0] } else { f64::NAN })
+        };
+        let found =
+            if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() };
+        self.check_work(self.state.round.next())?;
+        Ok(found)
+    }
+
     /// Loss of a model on a client's own data; NaN where the task has no loss, or fails.
     pub(super) fn client_loss(
         &self,

@@ -6,7 +6,7 @@ use crate::policy::Wants;
 use crate::run::error::RunError;
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::metric::{Measure, Place};
-use fedgenie_core::oracle::utility::contribution::deviation;
+use fedgenie_core::oracle::utility::contribution::{deviation, norm};
 use fedgenie_core::oracle::utility::{ModelScore, UpdateScore};
 use fedgenie_core::time::Span;
 use fedgenie_learning::layout::Update;
@@ -199,6 +199,7 @@ impl Learning<'_> {
                 loss_rms: update.loss_rms,
                 quality: wants.quality.then(|| self.score_of(client, model, &update).quality),
                 deviation: wants.deviation.map(|_| deviation(&model[..trained], &start[..trained])),
+                norm: wants.norm.then(|| norm(&model[..trained], start)),
                 change: wants.change.then(|| change(&model[..trained], start)),
                 answer: Vec::new(),
                 latency: Span::ZERO,

@@ -83,6 +83,7 @@ pub(in crate::run) struct Trained {
     pub loss_rms: Option<f64>,
     pub quality: Option<f64>,
     pub deviation: Option<f64>,
+    pub norm: Option<f64>,
     pub change: Option<Vec<f32>>,
     /// The answer that came with the update; empty if none is wanted.
     pub answer: Vec<f64>,
@@ -93,7 +94,9 @@ pub(in crate::run) struct Trained {
 impl Trained {
     /// The report to a policy, with the update if it is given.
     pub fn report<'a>(&'a self, update: Option<&'a [f32]>) -> TrainingReport<'a> {
-        let Self { client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, latency, .. } = *self;
+        let Self {
+            client, turn, round, staleness, examples, loss, loss_rms, quality, deviation, norm, latency, ..
+        } = *self;
         let change = self.change.as_deref();
         TrainingReport {
             client,
@@ -106,6 +109,7 @@ impl Trained {
             loss_rms,
             quality,
             deviation,
+            norm,
             update,
             change,
         }

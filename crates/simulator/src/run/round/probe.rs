@@ -24,7 +24,8 @@ const LONGEST: Span = Span(3 * DURATION_SECONDS * 1_000_000_000);
 /// Answers of clients.
 #[derive(Default, Stateful)]
 pub(in crate::run) struct Answered {
-    losses: Vec<(ClientId, f64)>,
+    /// Losses or measures.
+    numbers: Vec<(ClientId, f64)>,
     answers: Vec<f64>,
     trained: Vec<(Trained, Update)>,
 }
@@ -40,7 +41,7 @@ impl Answered {
 
     /// A view with the answers; `trained` is [`Self::trained`].
     pub fn view<'a>(&'a self, view: ServerView<'a>, trained: &'a [TrainingReport<'a>]) -> ServerView<'a> {
-        ServerView { probed: &self.losses, answers: &self.answers, trained, ..view }
+        ServerView { probed: &self.numbers, answers: &self.answers, trained, ..view }
     }
 }
 
@@ -72,7 +73,7 @@ struct Price<'a> {
     learning: Option<&'a Learning<'a>>,
 }
 
-/// A loss.
+/// A loss, or a measure.
 const LOSSES: Price<'_> =
     Price { kind: ProbeKind { name: "loss", numbers: 1, passes: 1.0, needs_model: true }, learning: None };
 
@@ -108,7 +109,7 @@ pub(in crate::run) fn price(engine: &Engine<'_>, server: &Server<'_>, turn: Turn
     };
     match probe {
         Probe::None | Probe::Context(_) => 0,
-        Probe::Losses(clients) => of(LOSSES, clients),
+        Probe::Losses(clients) | Probe::Qualities(clients) => of(LOSSES, clients),
         Probe::Answers { clients, kind } => {
             // One that the task does not know is refused when it is asked.
             let learning = server.learning.as_ref();
@@ -143,7 +144,12 @@ pub(in crate::run) fn carry_out(
         Probe::Context(span) => Charge { span, ..Charge::default() },
         Probe::Losses(clients) => {
             let (learning, model) = learned();
-            answered.losses = learning.losses(model, &clients, parallel)?;
+            answered.numbers = learning.losses(model, &clients, parallel)?;
+            charge(engine, asking.turn, &clients, &LOSSES)?
+        }
+        Probe::Qualities(clients) => {
+            let (learning, model) = learned();
+            answered.numbers = learning.qualities(model, &clients, parallel)?;
             charge(engine, asking.turn, &clients, &LOSSES)?
         }
         Probe::Answers { clients, kind } => {
@@ -157,6 +163,7 @@ pub(in crate::run) fn carry_out(
             // Of an update that does not come nothing is known.
             let wants = match answers {
                 Answers::Loss => Wants::default(),
+                Answers::Norm => Wants { norm: true, ..Wants::default() },
                 Answers::Update => server.settings.wants(asking.policy),
             };
             answered.trained = learning.rehearse(model, (asking.round, asking.turn), &clients, wants, parallel)?;
@@ -202,7 +209,7 @@ fn charge(engine: &Engine<'_>, turn: Turn, clients: &[ClientId], price: &Price<'
 /// Bytes of a job that is done for its answer, down and up.
 fn answered_by_job(answers: Answers, [down, up]: [u64; 2]) -> [u64; 2] {
     match answers {
-        Answers::Loss => [down, LOSSES.kind.numbers as u64 * 8],
+        Answers::Loss | Answers::Norm => [down, LOSSES.kind.numbers as u64 * 8],
         Answers::Update => [down, up],
     }
 }
