@@ -72,6 +72,9 @@ enum Command {
     List {
         /// Only this kind.
         kind: Option<String>,
+        /// Of each component what it needs, what it costs and where it is from.
+        #[arg(long, requires = "kind")]
+        needs: bool,
     },
     /// Describes one component: definition, inputs, source, deviations, parameters.
     Describe {
@@ -120,8 +123,8 @@ fn execute(arguments: Arguments, host: &dyn Host) -> Result<u8, Error> {
         Command::Export(arguments) => export::run(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),
         Command::Validate(arguments) => validate::validate(&arguments, host),
-        Command::List { kind } if kind.as_deref() == Some("cpu") => print(&cpu::list()).map(|()| 0),
-        Command::List { kind } => catalogue::list(kind.as_deref()),
+        Command::List { kind, .. } if kind.as_deref() == Some("cpu") => print(&cpu::list()).map(|()| 0),
+        Command::List { kind, needs } => catalogue::list(kind.as_deref(), needs),
         Command::Describe { component } => catalogue::describe(&component),
         Command::Schema => {
             print(&format!("{:#}\n", fedgenie::scenario::schema::schema()))?;

@@ -15,15 +15,37 @@ fn check_kind(kind: &str, components: &[Component], others: &[&'static str]) -> 
     if kinds.contains(&kind) { Ok(()) } else { Err(Error::Usage(unknown_name("kind", kind, &kinds))) }
 }
 
-pub fn list(kind: Option<&str>) -> Result<u8, Error> {
+pub fn list(kind: Option<&str>, needs: bool) -> Result<u8, Error> {
     let components = components();
     kind.map_or(Ok(()), |kind| check_kind(kind, &components, &["cpu"]))?;
     let listed = components.iter().filter(|found| kind.is_none_or(|kind| kind == found.kind));
+    if needs {
+        let text: Vec<String> = listed.map(needed).collect();
+        print(&text.join("\n"))?;
+        return Ok(0);
+    }
     let lines: Vec<_> = listed.map(|found| (format!("{}/{}", found.kind, found.name), &found.summary)).collect();
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let text: String = lines.iter().map(|(name, summary)| format!("{name:<width$}  {summary}\n")).collect();
     print(&text)?;
     Ok(0)
+}
+
+/// Name and summary of a component, with the parts of its documentation that say what it takes to use it.
+fn needed(component: &Component) -> String {
+    let mut text = format!("{}/{}  {}\n", component.kind, component.name, component.summary);
+    for (heading, word) in [("Inputs", "needs"), ("Cost", "costs"), ("Source", "source")] {
+        if let Some(part) = section(&component.documentation, heading) {
+            text.push_str(&format!("  {word:<8}{}\n", part.split_whitespace().collect::<Vec<_>>().join(" ")));
+        }
+    }
+    text
+}
+
+/// The text under a heading.
+fn section<'a>(documentation: &'a str, heading: &str) -> Option<&'a str> {
+    let (_, rest) = documentation.split_once(&format!("# {heading}\n"))?;
+    Some(rest.split_once("\n# ").map_or(rest, |(part, _)| part).trim())
 }
 
 pub fn describe(component: &str) -> Result<u8, Error> {

@@ -30,6 +30,7 @@ mod data_sources;
 mod decided;
 mod devices;
 mod dictionary;
+mod divfl;
 mod dmrl;
 mod docs;
 mod documented;

@@ -104,6 +104,7 @@ fn settings(policy: &str) -> &'static [&'static str] {
         "e3cs" => &["", "quota = 0.1\neta = 2.0"],
         "ucb-cs" => &["", "gamma = 0.9"],
         "age" => &[""],
+        "divfl" => &["", "sample = 2", "updates = \"fresh\""],
         "tifl" => &["tiers = 2\ninterval = 1\ncredits = 5", "tiers = 3\ninterval = 3"],
         other => panic!("write down here with which parameters the policy {other:?} is to be tried"),
     }
@@ -390,7 +391,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 /// Lists of clients that a policy singles out.
-const SOME: [&str; 6] = ["admitted", "active", "uniform", "order", "drawn", "resting"];
+const SOME: [&str; 7] = ["admitted", "active", "uniform", "order", "drawn", "resting", "unknown"];
 
 /// All arrays of a selection, and of the lesson from it, are as long as its list of clients; numbers about something
 /// else are in a part of their own, and a list that singles clients out has only clients of that list.

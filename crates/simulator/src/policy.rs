@@ -21,6 +21,7 @@ mod capabilities;
 pub mod clustered_sampling;
 pub mod cs_ucb;
 pub mod cs_ucb_q;
+pub mod divfl;
 pub mod e3cs;
 mod explanation;
 pub mod fedacs;
@@ -323,6 +324,7 @@ components! {
         "optimal-sampling" => OptimalSampling(optimal_sampling::Config) in "policy/optimal_sampling.rs";
         "refl" => Refl(refl::Config) in "policy/refl.rs";
         "e3cs" => E3cs(e3cs::Config) in "policy/e3cs.rs";
+        "divfl" => Divfl(divfl::Config) in "policy/divfl.rs";
         "ucb-cs" => UcbCs(ucb_cs::Config) in "policy/ucb_cs.rs";
         "age" => Age(age::Config) in "policy/age.rs";
         "harmony-style" => HarmonyStyle(harmony_style::Config) in "policy/harmony_style.rs";

@@ -8,7 +8,7 @@
 //! | `turn`, `server` | selection and server, where a round has several: the edge server's number, or `"cloud"` |
 //! | `clients` | ids of the clients that the numbers are about: the candidates that were compared |
 //! | others | arrays in that order, or single numbers; `null` is infinite or unknown |
-//! | `admitted`, `active`, `uniform`, `order`, `drawn`, `resting` | ids of some of them, where a policy singles them out |
+//! | `admitted`, `active`, `uniform`, `order`, `drawn`, `resting`, `unknown` | ids of some of them, where a policy singles them out |
 //! | `distributions`, `tier_…` | by distribution or tier, where a policy has them |
 //! | `number` | numbers about something other than clients, in arrays of their own length |
 //! | `after` | `clients`, the selected ones, and the policy's numbers for them after it was told of the round |

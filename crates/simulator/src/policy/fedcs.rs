@@ -153,13 +153,17 @@ impl FedCs {
         let Self { deadline, most, times, made, .. } = self;
         let times = |client: ClientId| times[client.index()];
         let mut left = made.candidates.clone();
+        let order =
+            |one: &(f64, ClientId), other: &(f64, ClientId)| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1));
         let mut schedule = Schedule::default();
         made.order.clear();
         while selection.len() < *most && !left.is_empty() {
-            let cost = |&place: &usize| (schedule.added(times(left[place])), left[place]);
-            let order =
-                |one: &(f64, ClientId), other: &(f64, ClientId)| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1));
-            let place = (0..left.len()).min_by(|one, other| order(&cost(one), &cost(other))).expect("somebody is left");
+            let cost = |place: usize| (schedule.added(times(left[place])), left[place]);
+            let costs = (0..left.len()).map(|place| (cost(place), place));
+            let sooner = |one: ((f64, ClientId), usize), other: ((f64, ClientId), usize)| {
+                if order(&other.0, &one.0).is_lt() { other } else { one }
+            };
+            let (_, place) = costs.reduce(sooner).expect("somebody is left");
             let client = left[place];
             let with = schedule.with(times(client));
             if with.finish() < *deadline {
