@@ -46,6 +46,7 @@ mod faults;
 mod fedacs;
 mod fedcs;
 mod fit;
+mod flips;
 mod fuzz;
 mod genie_of_sets;
 mod goes_on;

@@ -104,6 +104,7 @@ fn settings(policy: &str) -> &'static [&'static str] {
         "e3cs" => &["", "quota = 0.1\neta = 2.0"],
         "ucb-cs" => &["", "gamma = 0.9"],
         "age" => &[""],
+        "flips" => &["", "clusters = 2"],
         "divfl" => &["", "sample = 2", "updates = \"fresh\""],
         "tifl" => &["tiers = 2\ninterval = 1\ncredits = 5", "tiers = 3\ninterval = 3"],
         other => panic!("write down here with which parameters the policy {other:?} is to be tried"),
@@ -114,7 +115,7 @@ fn settings(policy: &str) -> &'static [&'static str] {
 fn everything() -> Vec<(&'static str, String)> {
     let of = |name: &'static str| {
         let base = match name {
-            "harmony-style" => changed(WORLD, REGRESSION, CLASSES),
+            "harmony-style" | "flips" => changed(WORLD, REGRESSION, CLASSES),
             "fedcs" => changed(WORLD, "synchronous]\ncohort = 2", "deadline]\ncohort = 2\ndeadline = \"30 s\""),
             // Regret is defined for rounds of one size.
             "optimal-sampling" => changed(&changed(WORLD, REGRET, ""), "cohort = 2", "cohort = 2\nmost = 6"),

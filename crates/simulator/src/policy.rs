@@ -30,6 +30,7 @@ pub mod fedfast;
 pub mod fedgst;
 pub mod fedrl;
 mod feedback;
+pub mod flips;
 pub mod genie;
 pub mod harmony_style;
 pub mod hindsight;
@@ -325,6 +326,7 @@ components! {
         "refl" => Refl(refl::Config) in "policy/refl.rs";
         "e3cs" => E3cs(e3cs::Config) in "policy/e3cs.rs";
         "divfl" => Divfl(divfl::Config) in "policy/divfl.rs";
+        "flips" => Flips(flips::Config) in "policy/flips.rs";
         "ucb-cs" => UcbCs(ucb_cs::Config) in "policy/ucb_cs.rs";
         "age" => Age(age::Config) in "policy/age.rs";
         "harmony-style" => HarmonyStyle(harmony_style::Config) in "policy/harmony_style.rs";

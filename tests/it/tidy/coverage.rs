@@ -67,6 +67,7 @@ fn every_policy_has_a_trace_worked_out_by_hand() {
         "clustered_sampling",
         "tifl",
         "divfl",
+        "flips",
     ];
     let traces = traces.map(|file| fs::read_to_string(root().join(format!("tests/it/{file}.rs"))).unwrap()).concat();
     assert_none(&untraced(fedgenie::policy::CATALOGUE.entries.iter().map(|entry| entry.name), &traces));

@@ -11,8 +11,10 @@
 //!
 //! | `updates` | changes |
 //! |---|---|
-//! | `last-known` | of each client's last update that was aggregated; candidates without one come first, smaller ids first |
+//! | `last-known` | of each client's last update that was aggregated; those that have examples and no update yet come first, smaller ids first |
 //! | `fresh` | of a job that every candidate does for the selection, and sends; candidates without one come last |
+//!
+//! Where updates are the last ones, candidates without examples come last, smaller ids first.
 //!
 //! # Inputs
 //! Changes of all trained parameters, from updates or by a probe.
@@ -228,7 +230,11 @@ impl Policy for DivFl {
         let (cohort, _) = ask.sizes(candidates);
         let (known, mut unknown): (Vec<ClientId>, Vec<ClientId>) =
             candidates.iter().partition(|client| self.changes[client.index()].is_some());
+        // Who has no examples will never have a change.
+        let mut never = Vec::new();
         if self.updates == Updates::LastKnown {
+            let has_examples = |client: &ClientId| view.data_sizes[client.index()] > 0;
+            (unknown, never) = unknown.into_iter().partition(has_examples);
             unknown.truncate(cohort);
             selection.extend(&unknown);
         }
@@ -237,6 +243,9 @@ impl Policy for DivFl {
             unknown.truncate(cohort - selection.len());
             selection.extend(&unknown);
         }
+        never.truncate(cohort - selection.len());
+        selection.extend(&never);
+        unknown.extend(never);
         let place = |client: &ClientId| known.binary_search(client).ok().map(|place| nearest[place]);
         let of_all = candidates.iter().map(|client| place(client).filter(|far| far.is_finite()).unwrap_or(f64::NAN));
         let total = if known.is_empty() { f64::NAN } else { nearest.iter().sum() };
