@@ -176,6 +176,9 @@ deadline = "4 s"
 [policy.fedcs]
 "#;
 
+/// Deadline, cohort, order, selection and times of a case.
+type Case<'a> = (&'a str, &'a str, &'a [usize], &'a [usize], [f64; 5]);
+
 /// Alone, clients take 3, 3½, 2, 2¾ and 5½ s: client 2 is first, with D = Θ = 1. Then client 0 adds 1 s (client 1 adds
 /// 2, client 3 adds 1½, client 4 adds 4), with Θ = 2 and the end at 3 s. Then client 1 adds 1 s and would end at 4 s,
 /// which is not before 4 s; clients 3 and 4 would end at 4½ and 6 s. Where client 1 is in time, Θ = 3, and the two
@@ -183,7 +186,7 @@ deadline = "4 s"
 #[test]
 fn five_clients_by_hand() {
     let none = f64::NAN;
-    let cases: [(&str, &str, &[usize], &[usize], [f64; 5]); 4] = [
+    let cases: [Case<'_>; 4] = [
         ("4 s", "5", &[2, 0, 1, 3, 4], &[2, 0], [3.0, 4.0, 2.0, 4.5, 6.0]),
         ("4.25 s", "5", &[2, 0, 1, 3, 4], &[2, 0, 1], [3.0, 4.0, 2.0, 5.5, 6.0]),
         ("4.25 s", "2", &[2, 0], &[2, 0], [3.0, none, 2.0, none, none]),

@@ -186,13 +186,16 @@ cooldown = {cooldown}
     rounds(&scenario, 1, 8)
 }
 
+/// Of a round by hand.
+type Expected<'a> = (f64, &'a [usize], &'a [f64], &'a [usize], usize);
+
 /// Selections at 0, 4, 5, 7, 11, 14, 18 and 19 s. Client 0 is on from 0 to 11 and from 14 to 25 s, client 1 from 0 to
 /// 6, 7 to 13 and 14 to 20 s, client 2 from 0 to 3, 7 to 10 and 14 to 17 s. The slot is 2 s, the median of 1, 2 and
 /// 4 s, then the first round's 4 s, then 0.75·1 + 0.25·4, 0.75·2 + 0.25·1.75, …. Nobody is there from 13 to 14 s, so
 /// that round 6 takes 5 s. In each round one client alone does not rest, or one alone of them is forecast away.
 #[test]
 fn slots_and_forecasts_by_hand() {
-    let expected: [(f64, &[usize], &[f64], &[usize], usize); 8] = [
+    let expected: [Expected<'_>; 8] = [
         (2.0, &[0, 1, 2], &[1.0, 1.0, 0.0], &[], 2),
         (4.0, &[0, 1], &[0.0, 1.0], &[], 0),
         (1.75, &[0, 1], &[1.0, 0.0], &[0], 1),

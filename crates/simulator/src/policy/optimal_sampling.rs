@@ -141,7 +141,7 @@ fn exact(norms: &[f64], m: usize) -> Vec<f64> {
 fn approximate(norms: &[f64], m: usize, iterations: u32) -> Vec<f64> {
     let count = norms.len();
     let all: f64 = norms.iter().sum();
-    if !(all > 0.0) {
+    if all <= 0.0 {
         return vec![m as f64 / count as f64; count];
     }
     let mut p: Vec<f64> = norms.iter().map(|norm| (m as f64 * norm / all).min(1.0)).collect();
@@ -149,7 +149,7 @@ fn approximate(norms: &[f64], m: usize, iterations: u32) -> Vec<f64> {
         let below: Vec<f64> = p.iter().copied().filter(|p| *p < 1.0).collect();
         let sum: f64 = below.iter().sum();
         let wanted = (m + below.len()) as f64 - count as f64;
-        if !(sum > 0.0) || wanted <= sum {
+        if sum <= 0.0 || wanted <= sum {
             break;
         }
         let factor = wanted / sum;
