@@ -289,12 +289,18 @@ fn every_policy_under_every_protocol() {
             .collect();
         assert!(assert_kept(&format!("{NINE}{DEVICES}{protocol}{REGRESSION}{policies}")) > 5);
     }
-    // One needs classes, one a log, and two ask questions that only other tasks know.
-    assert_eq!(most, genieless.len() - 4, "every policy plays in rounds of one server");
+    // Two need classes, one a log, one forecasts, one rounds of any size, and two ask what only other tasks know.
+    assert_eq!(most, genieless.len() - 7, "every policy plays in rounds of one server");
     for protocol in protocols() {
-        let text = format!("{NINE}{DEVICES}{protocol}{ADDITIVE}[policy.harmony-style]\n");
+        let text = format!("{NINE}{DEVICES}{protocol}{ADDITIVE}[policy.harmony-style]\n[policy.flips]\n");
+        assert_eq!(assert_kept(&text), 2, "{text}");
+        let forecast = "[population.forecast]\nhorizon = \"1 h\"\n";
+        let text = format!("{NINE}{DEVICES}{forecast}{protocol}{REGRESSION}[policy.refl]\ncooldown = 1\n");
         assert_eq!(assert_kept(&text), 1, "{text}");
     }
+    let any_size = "[protocol.deadline]\ncohort = 4\nmost = 9\ndeadline = \"2 s\"\nlate = { carry = {} }\n";
+    let text = format!("{NINE}{DEVICES}{any_size}{REGRESSION}[policy.optimal-sampling]\n");
+    assert_eq!(assert_kept(&text), 1, "{text}");
     let deadline =
         "[population.dropout]\ncompute = \"0.1 /s\"\n[protocol.deadline]\ncohort = 4\ndeadline = \"1.2 s\"\n";
     let regret = "[regret]\ncounterfactual = true\nutility = { aggregate = { test_loss = -1.0, traffic = -0.5 } }\n\
