@@ -44,6 +44,7 @@ pub enum Weighting {
     /// All the same.
     Uniform,
     /// By data size, among all clients: the share of the others stays with the old model.
+    /// Under `hierarchical` edge servers average by data size; the cloud alone keeps a part of the old model.
     TotalSize,
 }
 

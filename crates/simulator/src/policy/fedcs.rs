@@ -24,8 +24,8 @@
 //! # Deviations from the source
 //! - It takes the time of selection and aggregation off the deadline; here these take none.
 //! - It takes the candidate with the largest `1/(…)`, which is the same.
-//! - Uploads one after the other are its model of a shared link. Jobs of a run share a link only if the scenario says
-//!   so; otherwise a round ends earlier than `finish_s`.
+//! - Uploads one after the other are its model of a shared link. Jobs of a run have links of their own, so that a round
+//!   ends earlier than `finish_s`.
 //! - It has nobody whom it does not choose because enough are taken; here `most` limits a selection.
 //!
 //! # Cost

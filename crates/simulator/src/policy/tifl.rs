@@ -15,6 +15,10 @@
 //! The accuracy of a tier is the mean of the task's main measure of the model about to be sent, on the own data of its
 //! clients that are available, weighted by their examples; larger is better.
 //!
+//! With the credits of the default all tiers have been selected equally often when the rounds end, whatever the
+//! accuracies are, which decide when; the last rounds may be of one tier alone. More credits leave the accuracies a
+//! choice.
+//!
 //! # Inputs
 //! Declared latencies; accuracies of all available clients, by a probe before the first and then every `interval`-th
 //! selection.
