@@ -12,6 +12,9 @@
 //! proportion to `p` of those left. Then `uniform` of all candidates that are left, cut ones too, each as likely as any
 //! other.
 //!
+//! By default nobody is drawn uniformly where fewer than ten are selected. A client whose updates never arrive keeps
+//! the largest valuation: where rounds have a deadline, let late updates join (`late = { carry = {} }`).
+//!
 //! # Inputs
 //! Losses and examples of updates.
 //!

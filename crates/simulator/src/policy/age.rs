@@ -8,6 +8,9 @@
 //! The `m` oldest, the oldest first; of the same age the smaller id. An age falls when an update arrives, not when its
 //! client is selected.
 //!
+//! A client whose updates never arrive stays the oldest, and is selected again and again: where rounds have a deadline,
+//! let late updates join (`late = { carry = {} }`).
+//!
 //! # Inputs
 //! Arrivals of updates.
 //!

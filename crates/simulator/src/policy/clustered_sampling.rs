@@ -8,6 +8,8 @@
 //!
 //! A client with `m·n_i ≥ Σn` is drawn at least `⌊m·n_i/Σn⌋` times. Over draws the weight of each client is `n_i/Σn`.
 //!
+//! `[aggregation] weighting` is not used.
+//!
 //! # Inputs
 //! Data sizes.
 //!

@@ -16,6 +16,9 @@
 //!
 //! Where updates are the last ones, candidates without examples come last, smaller ids first.
 //!
+//! With `last-known`, a client whose updates never arrive comes first again and again: where rounds have a deadline,
+//! let late updates join (`late = { carry = {} }`).
+//!
 //! # Inputs
 //! Changes of all trained parameters, from updates or by a probe.
 //!

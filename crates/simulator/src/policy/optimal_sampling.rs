@@ -15,11 +15,11 @@
 //! then up to `iterations` times `C = (m − K + #{p < 1})/Σ_{p<1} p`, and `p ← min(C·p, 1)` of those below 1, until `C ≤
 //! 1`.
 //!
-//! Where no update moves anything, `p = m/K`.
+//! Where no update moves anything, `p = m/K`. `[aggregation] weighting` is not used.
 //!
 //! # Inputs
-//! Norms of the changes of all candidates, by a probe: each does its whole job, of which a number travels up. Data
-//! sizes.
+//! Rounds that may have everybody (`most`). Norms of the changes of all candidates, by a probe: each does its whole
+//! job, of which a number travels up. Data sizes.
 //!
 //! # Explanation
 //! With `[record] explain = true`: `norm` (`u`) and `p` of each candidate.
@@ -82,8 +82,9 @@ impl PolicySettings for Config {
         }
         if context.bounds.most < context.among {
             let message = format!(
-                "optimal-sampling may select everybody, since each client is drawn by itself, and the protocol lets at \
-                 most {} of {} be selected; give it most = {}",
+                "optimal-sampling may select everybody, since each client is drawn by itself, and here at most {} of {} \
+                 may be; give the protocol most = {}, which rounds of one server have, and the policy no cohort of its \
+                 own",
                 context.bounds.most, context.among, context.among
             );
             return Err(Complaint::new("", message));

@@ -11,7 +11,7 @@
 //! do not rest, those join who have rested longest.
 //!
 //! # Inputs
-//! Forecasts of availability; declared latencies; lengths of rounds.
+//! Forecasts of availability (`[population.forecast]`); declared latencies; lengths of rounds.
 //!
 //! # Explanation
 //! With `[record] explain = true`: `forecast` of each candidate, resting ones too: 1 there, 0 away; `slot_s`, μ;

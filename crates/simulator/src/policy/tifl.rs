@@ -20,8 +20,8 @@
 //! choice.
 //!
 //! # Inputs
-//! Declared latencies; accuracies of all available clients, by a probe before the first and then every `interval`-th
-//! selection.
+//! `credits`, unless `[stop]` has rounds. Declared latencies; accuracies of all available clients, by a probe before
+//! the first and then every `interval`-th selection.
 //!
 //! # Explanation
 //! With `[record] explain = true`: `tier` of each candidate; by tier, `tier_p` of this draw, `tier_credits` before it,

@@ -9,6 +9,9 @@
 //! σ is the largest standard deviation of losses within an update, `sqrt(loss_rms² − loss²)`, of the last selection
 //! from which any came. The `m` largest, the largest first; of equal ones the smaller id.
 //!
+//! A client whose updates never arrive keeps an infinite index, and is selected again and again: where rounds have a
+//! deadline, let late updates join (`late = { carry = {} }`).
+//!
 //! # Inputs
 //! Losses of updates and their root mean squares; data sizes.
 //!
