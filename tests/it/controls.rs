@@ -224,6 +224,16 @@ fn a_control_that_diverges_is_told_of() {
     assert!(control.metrics.is_empty() && control.diverged == 1, "{control:?}");
 }
 
+/// A loss that is finite and has grown is no divergence, and is told of as a policy's is.
+#[test]
+fn a_control_that_is_worse_than_at_first_is_told_of() {
+    let own = "centralised = { epochs = 12, optimizer = { sgd = { lr = 1e6 } } }";
+    let place = Workplace::with(&changed(SKEWED, "centralised = { epochs = 12 }", own));
+    let Answer { code, stdout, stderr } = place.fedgenie(&["run", SCENARIO]);
+    let words = "the loss of the control centralised is above that of the initial model: test_loss";
+    assert!(code == 0 && stdout.contains(words), "{stdout}{stderr}");
+}
+
 #[test]
 fn what_cannot_be_made_is_refused() {
     let refused = |text: &str, words: &str| {

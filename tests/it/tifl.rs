@@ -278,6 +278,14 @@ fn a_tier_that_was_never_heard_is_the_least_accurate() {
     assert!((0..3).all(|tier| is_close(6.0 * p[tier], [1.0, 2.0, 3.0][tier])), "{p:?}");
 }
 
+/// Losses that are looked up are no accuracy on a client's data: the run ends, and no tier is preferred in silence.
+#[test]
+fn a_task_that_measures_nothing_on_clients_data_ends_the_run() {
+    let scenario = with_task("task.scripted = { values = [0.5], client_losses = [1, 2, 3, 4, 5, 6, 7, 8, 9] }\n");
+    let answer = Workplace::with(&scenario).fedgenie(&["run", SCENARIO]);
+    assert!(answer.code == 3 && answer.stderr.contains("measures nothing there"), "{answer:?}");
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     // By default each tier has ⌈40/3⌉ credits.

@@ -517,6 +517,7 @@ fn a_ratio_is_paired_by_seed_and_counts_who_never_reaches_a_target() {
     // Nobody reaches the last one.
     let (row, _) = ratio_in(&place, "rounds_to.test_loss <= 0");
     assert_eq!((&row["value"], &row["note"]), (&1.0.into(), &"never reached: large 5 of 5, random 5 of 5".into()));
+    assert_eq!((&row["verdict"], &row["ci95"]), (&"undecided".into(), &Value::Null), "ends of runs tell nothing");
     // Nothing is wasted: zero over zero is no ratio.
     let (row, text) = ratio_in(&place, "wasted_up_bytes");
     assert_eq!((&row["value"], &row["verdict"]), (&Value::Null, &"undecided".into()));

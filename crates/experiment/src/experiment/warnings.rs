@@ -5,7 +5,7 @@ mod unfair;
 
 use super::answers::questions;
 use super::asked::is_scarce;
-use super::controls::{self, INITIAL};
+use super::controls::{self, CENTRALISED, INITIAL};
 use super::{ROUNDING, RunSummary, Summary, number};
 use crate::scenario::points;
 use fedgenie_core::metric::{Better, Place};
@@ -38,17 +38,39 @@ fn without_arrivals(run: &RunSummary) -> Option<String> {
 
 /// The trained model is worse than the initial one, by its loss on test data, or by the main metric where smaller is
 /// better.
-fn worse_than_at_first(world: &World, run: &RunSummary) -> Option<String> {
+fn worse_than_at_first(world: &World, run: &RunSummary) -> Vec<String> {
+    let found = loss_of(world).map(|name| {
+        let last = [(None, run.final_metrics.get(&name)), (Some(CENTRALISED), control(run, CENTRALISED, &name))];
+        last.into_iter().filter_map(|(of, last)| worse(run, &name, of, *last?)).collect()
+    });
+    found.unwrap_or_default()
+}
+
+fn control<'a>(run: &'a RunSummary, control: &str, name: &str) -> Option<&'a f64> {
+    run.controls.get(control)?.get(name)
+}
+
+/// The metric that tells whether a model is worse than the initial one.
+fn loss_of(world: &World) -> Option<String> {
     let measures = &world.measures;
     let judged = || measures.main().filter(|measure| measure.better == Better::Lower);
     let measure = measures.loss().map(|(_, loss)| loss).or_else(judged)?;
-    let name = measure.at(Place::Test).to_string();
-    let (first, last) = (*run.controls.get(INITIAL)?.get(&name)?, *run.final_metrics.get(&name)?);
+    Some(measure.at(Place::Test).to_string())
+}
+
+/// The sentence on a model, of a control or of the run, whose loss is above that of the initial one.
+fn worse(run: &RunSummary, name: &str, of: Option<&str>, last: f64) -> Option<String> {
+    let first = *control(run, INITIAL, name)?;
     let is_worse = first.is_finite() && (last.is_nan() || last - first > ROUNDING * first.abs());
+    let (what, remedy) = match of {
+        None => ("the loss at the end".to_owned(), "a smaller learning rate may help, or normalize = true"),
+        Some(control) => {
+            (format!("the loss of the control {control}"), "fewer epochs or a smaller learning rate may help")
+        }
+    };
     is_worse.then(|| {
         format!(
-            "the loss at the end is above that of the initial model: {name} {}, and {} before training; a smaller learning \
-             rate may help, or normalize = true",
+            "{what} is above that of the initial model: {name} {}, and {} before training; {remedy}",
             number(last),
             number(first)
         )

@@ -80,6 +80,7 @@ impl PolicySettings for Config {
 }
 
 #[derive(Stateful)]
+#[state(check = Self::is_sound)]
 struct Flips {
     #[state(skip = "from the scenario")]
     wanted: Option<usize>,
@@ -138,6 +139,14 @@ fn grouped(points: &[&[f64]], wanted: Option<usize>, rng: &mut StreamRng) -> Vec
             let curve: Vec<f64> = tried.iter().map(|joined| within(points, joined)).collect();
             tried[elbow(&curve)].clone()
         }
+    }
+}
+
+impl Flips {
+    /// Whether each client has a loaded cluster, or none has.
+    fn is_sound(&self) -> bool {
+        [0, self.picks.len()].contains(&self.cluster.len())
+            && self.cluster.iter().all(|&cluster| (cluster as usize) < self.picks.len())
     }
 }
 

@@ -68,10 +68,7 @@ impl PolicySettings for Config {
                            neither; take another task or policy";
             return Err(Complaint::new("", message));
         };
-        let declared = |client| {
-            let device = context.devices.declared(client);
-            device.compute_seconds + device.transfer_seconds
-        };
+        let declared = |client| context.devices.declared(client).seconds();
         Ok(Box::new(HarmonyStyle {
             lambda,
             declared: (0..context.clients).map(ClientId::from_index).map(declared).collect(),

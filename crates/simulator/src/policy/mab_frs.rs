@@ -248,7 +248,7 @@ impl PolicySettings for Config {
             worth: estimator.clone(),
             rewards: estimator,
             latencies: SampleMeans::new(context.clients),
-            declared: declared.iter().map(|device| device.compute_seconds + device.transfer_seconds).collect(),
+            declared: declared.iter().map(|device| device.seconds()).collect(),
             validated: 0,
             round: Vec::new(),
             learned: Vec::new(),

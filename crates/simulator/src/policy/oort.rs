@@ -72,7 +72,7 @@ pub use config::{Config, Step, Variant};
 use super::random::draw_by_weight;
 use super::{
     Explanation, Feedback, Policy, PolicyRng, Selection, SelectionRequest, ServerView, TrainingReport, Wants,
-    in_seconds,
+    in_seconds, whole,
 };
 use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
@@ -212,8 +212,7 @@ impl Oort {
         let made = &mut self.made;
         let mut sorted: Vec<f64> = made.scores.iter().copied().filter(|score| !score.is_nan()).collect();
         let unexplored = made.candidates.len() - sorted.len();
-        // A number just below a whole one, by rounding, counts as that one.
-        let wanted = floor(count as f64 * (1.0 - self.epsilon) + 1e-9) as usize;
+        let wanted = whole(count as f64 * (1.0 - self.epsilon));
         made.exploit = wanted.max(count.saturating_sub(unexplored)).min(sorted.len());
         made.explore = (count - made.exploit).min(unexplored);
         sorted.sort_unstable_by(|one, other| other.total_cmp(one));

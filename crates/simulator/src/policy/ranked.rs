@@ -1,4 +1,4 @@
-//! The candidates with the largest values.
+//! The candidates with the largest values, and the value in the middle.
 
 use fedgenie_core::id::ClientId;
 
@@ -13,4 +13,10 @@ pub(super) fn largest(candidates: &[ClientId], values: &[f64], count: usize) -> 
     }
     ranked.sort_unstable_by(order);
     ranked.into_iter().map(|(_, client)| client).collect()
+}
+
+/// Of ascending numbers, at least one: the middle one, or the mean of the two in the middle.
+pub(super) fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    if sorted.len().is_multiple_of(2) { f64::midpoint(sorted[middle - 1], sorted[middle]) } else { sorted[middle] }
 }

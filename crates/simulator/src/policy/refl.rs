@@ -36,6 +36,7 @@
 //! Stream (policy, server, turn): a uniform for each candidate, by ascending id; the smaller comes first, then the
 //! smaller id. Times are rounded to nanoseconds.
 
+use super::ranked::median;
 use super::{
     BuildContext, Capabilities, Explanation, Feedback, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest,
     ServerView,
@@ -75,10 +76,7 @@ impl Default for Config {
 
 impl PolicySettings for Config {
     fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
-        let declared = |index: usize| {
-            let device = context.devices.declared(ClientId::from_index(index));
-            device.compute_seconds + device.transfer_seconds
-        };
+        let declared = |index: usize| context.devices.declared(ClientId::from_index(index)).seconds();
         Ok(Box::new(Refl {
             alpha: check("alpha", self.alpha, 0.0..=1.0, "a number between 0 and 1")?,
             cooldown: self.cooldown,
@@ -121,8 +119,7 @@ impl Refl {
         self.slot.unwrap_or_else(|| {
             let mut sorted: Vec<f64> = scope.iter().map(|client| self.declared[client.index()]).collect();
             sorted.sort_unstable_by(f64::total_cmp);
-            let middle = sorted.len() / 2;
-            if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
+            median(&sorted)
         })
     }
 

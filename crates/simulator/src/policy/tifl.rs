@@ -117,10 +117,7 @@ impl PolicySettings for Config {
                            there; take another task";
             return Err(Complaint::new("", message));
         }
-        let declared = |index: usize| {
-            let device = context.devices.declared(ClientId::from_index(index));
-            device.compute_seconds + device.transfer_seconds
-        };
+        let declared = |index: usize| context.devices.declared(ClientId::from_index(index)).seconds();
         Ok(Box::new(Tifl {
             interval: self.interval,
             declared: (0..context.clients).map(declared).collect(),
@@ -135,6 +132,7 @@ impl PolicySettings for Config {
 }
 
 #[derive(Stateful)]
+#[state(check = Self::is_sound)]
 struct Tifl {
     #[state(skip = "from the scenario")]
     interval: u32,
@@ -167,6 +165,11 @@ struct Decision {
 }
 
 impl Tifl {
+    /// Whether the loaded tier is one of them.
+    fn is_sound(&self) -> bool {
+        self.chosen.is_none_or(|chosen| chosen < self.p.len())
+    }
+
     const fn is_due(&self, turn: Turn) -> bool {
         (turn.0 - 1).is_multiple_of(self.interval)
     }
@@ -248,6 +251,11 @@ impl Policy for Tifl {
         self.divide(ask.available.scope());
         self.made.accuracy = vec![f64::NAN; self.p.len()];
         if self.is_due(ask.turn) {
+            if !view.probed.is_empty() && view.probed.iter().all(|(_, accuracy)| accuracy.is_nan()) {
+                return Err("tifl compares how accurate the model is on the data of clients, and this task measures nothing there; \
+                            take another task"
+                    .into());
+            }
             let accuracy = self.accuracies(view);
             self.reconsider(&accuracy);
             self.made.accuracy.clone_from(&accuracy);

@@ -76,6 +76,13 @@ pub struct DeclaredDevice {
     pub transfer_seconds: f64,
 }
 
+impl DeclaredDevice {
+    /// Seconds of the whole job.
+    pub fn seconds(self) -> f64 {
+        self.compute_seconds + self.transfer_seconds
+    }
+}
+
 impl<'a> ServerView<'a> {
     /// `(α/m)·g_k` of the available clients under a reward: those of the round for the scenario's reward, or else
     /// computed into `buffer`.

@@ -106,10 +106,7 @@ impl PolicySettings for Config {
             return Err(Complaint::new("pacer_step", "found 0; expected at least 1"));
         }
         let share = |key, value| check(key, value, 0.0..=1.0, "a number from 0 to 1");
-        let declared = |client| {
-            let device = context.devices.declared(client);
-            device.compute_seconds + device.transfer_seconds
-        };
+        let declared = |client| context.devices.declared(client).seconds();
         let decay = self.exploration_decay;
         Ok(Box::new(Oort {
             variant: self.variant,

@@ -1,5 +1,6 @@
 //! Oort's pacer: the preferred duration and its changes, by comparing the utilities of windows of rounds.
 
+use crate::policy::ranked::median;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::floor;
 use fedgenie_core::state::Stateful;
@@ -117,12 +118,6 @@ impl Pacer {
             Rule::Percentile { .. } => {}
         }
     }
-}
-
-/// Of ascending numbers, at least one: the middle one, or the mean of the two in the middle.
-fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    if sorted.len().is_multiple_of(2) { f64::midpoint(sorted[middle - 1], sorted[middle]) } else { sorted[middle] }
 }
 
 #[cfg(test)]
