@@ -20,6 +20,18 @@ const TASKS: [&str; 2] = [
 const JOBS: [&str; 4] =
     ["", "[algorithm.scaffold]\n", "[algorithm.scaffold]\noption = 1\n", "[algorithm.fedprox]\nmu = 0.5\n"];
 const COMBINATIONS: [&str; 3] = ["", "[algorithm.fednova]\n", "[algorithm.trimmed-mean]\nfraction = 0.34\n"];
+/// With their sections' other keys; of tables, centred clipping is not defined.
+const OTHERS: [&str; 9] = [
+    "[algorithm.feddyn]\nalpha = 0.1\n",
+    "[algorithm.qfedavg]\n",
+    "[algorithm.median]\n",
+    "[algorithm.geometric-median]\n",
+    "[algorithm.krum]\nbyzantine = 1\n",
+    "[algorithm.multi-krum]\nbyzantine = 1\n",
+    "[algorithm.bulyan]\nbyzantine = 1\n",
+    "[algorithm.norm-clipping]\nnorm = 0.01\n",
+    "[algorithm.centred-clipping]\nradius = 0.05\n",
+];
 const STEPS: [&str; 2] = ["", "server = { adam = { lr = 0.1 } }\n"];
 
 fn scenario(task: &str, entries: &str, step: &str, protocol: &str) -> String {
@@ -75,6 +87,45 @@ fn every_pair_makes_a_model_of_its_own() {
 }
 
 #[test]
+fn every_other_entry_makes_a_model_of_its_own() {
+    let protocol = "[protocol.synchronous]\ncohort = 9\n";
+    for (task, is_table) in TASKS.into_iter().zip([false, true]) {
+        let mut seen = BTreeMap::from([(model(&scenario(task, "", "", protocol)).unwrap(), "")]);
+        for entry in OTHERS {
+            match model(&scenario(task, entry, "", protocol)) {
+                Ok(found) => {
+                    let other = seen.insert(found, entry);
+                    assert!(other.is_none(), "{entry} is as {other:?}");
+                }
+                Err(message) => assert!(is_table && message.contains("algorithm.centred-clipping"), "{message}"),
+            }
+        }
+        assert_eq!(seen.len(), 1 + OTHERS.len() - usize::from(is_table));
+    }
+}
+
+/// Under every protocol an entry is refused by name, or runs on to the same end when it is saved after every round.
+#[test]
+fn other_entries_are_kept_or_refused_under_every_protocol() {
+    let (mut kept, mut refused) = (0, BTreeSet::new());
+    for protocol in protocols() {
+        for (index, entry) in OTHERS.into_iter().enumerate() {
+            let entry = entry.replace("= 1\n", "= 0\n");
+            let text = scenario(TASKS[index % 2], &entry, "", protocol);
+            match model(&text) {
+                Ok(_) => kept += assert_kept(&text),
+                Err(message) => {
+                    let name = entry.split([']', '[']).nth(1).unwrap();
+                    assert!(message.contains(name), "{message}\n{text}");
+                    refused.insert(message);
+                }
+            }
+        }
+    }
+    assert!(kept >= 30 && !refused.is_empty(), "{kept}, {refused:?}");
+}
+
+#[test]
 fn fedprox_is_the_proximal_term_of_training() {
     for task in TASKS {
         let protocol = "[protocol.synchronous]\ncohort = 3\n";
@@ -126,6 +177,8 @@ fn what_travels_is_counted() {
         let [down, up, arrived] = bytes("");
         let [of_nova_down, of_nova_up, _] = bytes("[algorithm.fednova]\n");
         assert_eq!([of_nova_down, of_nova_up - up], [down, 4 * arrived]);
+        let [of_fair_down, of_fair_up, _] = bytes("[algorithm.qfedavg]\n");
+        assert_eq!([of_fair_down, of_fair_up - up], [down, 4 * arrived]);
         let [twice_down, twice_up, _] = bytes("[algorithm.scaffold]\n");
         // Rows of three numbers with an id: 16 bytes, and 12 of the control variate.
         let more = |bytes: u64| if is_table { bytes / 16 * 12 } else { bytes };

@@ -68,6 +68,7 @@ fn learned(model: &dyn Model, data: &Dataset, partition: &Partition) -> Vec<f32>
                 start: job.start,
                 parameters: &update.parameters,
                 rows: &[],
+                loss: None,
                 steps: None,
                 rate: 0.0,
                 weight: None,

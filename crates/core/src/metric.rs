@@ -208,6 +208,8 @@ pub struct Measures {
     pub of_data: Vec<Measure>,
     /// Measures of the model alone.
     pub of_model: Vec<Measure>,
+    /// Numbers of the run beside its models, at the place of these.
+    pub of_run: Vec<Measure>,
     /// Whether there are validation data.
     pub has_valid: bool,
     /// The index in `of_data` of the measure by which models are compared.
@@ -234,7 +236,8 @@ impl Measures {
                 metrics.push(measure.metric(measure.at(place), index == self.main && place == Place::Test));
             }
         }
-        metrics.extend(self.of_model.iter().map(|measure| measure.metric(measure.at(Place::Model), false)));
+        let alone = self.of_model.iter().chain(&self.of_run);
+        metrics.extend(alone.map(|measure| measure.metric(measure.at(Place::Model), false)));
         let over = [clients.then_some(Place::Clients), servers.then_some(Place::Servers)];
         for place in over.into_iter().flatten() {
             for measure in &self.of_data {
@@ -278,6 +281,7 @@ mod tests {
         let measures = Measures {
             of_data: vec![Measure::loss("loss"), Measure::share("hr_20")],
             of_model: vec![Measure::error("item_staleness")],
+            of_run: Vec::new(),
             has_valid: true,
             main: 1,
         };

@@ -82,9 +82,12 @@ pub enum Purpose {
     Privacy = 16,
     /// Wrong forecasts of availability: entity = client, index = a mixture of the ends of the interval; one uniform.
     Forecast = 17,
+    /// What hostile clients send: entity = client, index = number of its job; a uniform for each number, of which the
+    /// noise is the normal quantile. Which clients are hostile: entity = 2^32 − 1, index = 0.
+    Attack = 18,
 }
 
-const PURPOSES: usize = 17;
+const PURPOSES: usize = 18;
 
 impl Purpose {
     const ALL: [Self; PURPOSES] = [
@@ -105,6 +108,7 @@ impl Purpose {
         Self::Script,
         Self::Privacy,
         Self::Forecast,
+        Self::Attack,
     ];
 }
 

@@ -57,7 +57,7 @@ use fedgenie_simulator::policy::{Known, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
 use fedgenie_simulator::protocol::ProtocolConfig;
 use fedgenie_simulator::task::{TaskConfig, TaskSettings, none};
-use fedgenie_simulator::world::{ControlsConfig, WorldError, WorldPlan};
+use fedgenie_simulator::world::{AdversaryConfig, ControlsConfig, WorldError, WorldPlan};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -121,6 +121,9 @@ pub struct Sections {
     /// Controls: what the results of policies stand beside, made once for each seed and point.
     #[serde(default, skip_serializing_if = "ControlsConfig::is_default")]
     pub controls: ControlsConfig,
+    /// Hostile clients: what some send in the place of their updates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adversary: Option<AdversaryConfig>,
     /// Records: which rounds are written.
     #[serde(default)]
     pub record: RecordConfig,
@@ -249,7 +252,7 @@ impl Scenario {
                 return Err(wrong(Complaint::new("evaluate.clients", message)));
             }
             plan.controls.check_task(&*plan.task).map_err(|complaint| wrong(complaint.below("controls")))?;
-            sections.check_metrics(&plan.task.measures()).map_err(wrong)
+            sections.check_metrics(&plan.declared_measures()).map_err(wrong)
         };
         check(&self.sections, &self.plan, &self.tree)?;
         self.variants.iter().try_for_each(|part| check(&part.sections, &part.plan, part.tree()))

@@ -20,7 +20,7 @@ use fedgenie_learning::ratings::{Filters, RatingsCache, RatingsConfig, RatingsPa
 use fedgenie_learning::task::recommendation::multimodal::{Material, Multimodal, Settings};
 use fedgenie_learning::task::{Context, Job, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::{LocalTraining, OptimizerConfig};
-use fedgenie_learning::training::{Assignment, train};
+use fedgenie_learning::training::{Assignment, Rules, train};
 use std::time::Instant;
 
 const CLIENTS: usize = 8;
@@ -90,7 +90,9 @@ fn main() {
     let runs = if phases { 3 } else { 7 };
     tell(
         "dmrl-epoch",
-        times(runs, || train((task, None), &context, &jobs, true, &mut updates).expect("the task does not fail")),
+        times(runs, || {
+            train((task, Rules::default()), &context, &jobs, true, &mut updates).expect("the task does not fail")
+        }),
     );
     if phases {
         return;

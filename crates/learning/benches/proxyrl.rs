@@ -25,7 +25,7 @@ use fedgenie_learning::task::{
     Context, Job, JobKey, ModelState, PrivateState, PrivateTable, PrivateView, Probes, Task, tensors_of_models,
 };
 use fedgenie_learning::trainer::{LocalTraining, OptimizerConfig};
-use fedgenie_learning::training::{Assignment, train};
+use fedgenie_learning::training::{Assignment, Rules, train};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -111,7 +111,7 @@ fn main() {
     let (mut answers, mut model) = (Vec::new(), Vec::new());
     let round = times(20, || {
         answers = own.answers(&predicted, &keys, &context, &state, true).expect("the task does not fail");
-        train((task, None), &context, &jobs, true, &mut updates).expect("the task does not fail");
+        train((task, Rules::default()), &context, &jobs, true, &mut updates).expect("the task does not fail");
         let rate = f64::from(local.rate(Round(1)));
         let mut contributions = Vec::new();
         for (assigned, update) in jobs.iter().zip(&updates) {
@@ -126,6 +126,7 @@ fn main() {
                 start: &start,
                 parameters: &update.parameters,
                 rows: &update.rows,
+                loss: None,
                 steps: Some(update.steps),
                 rate,
             });

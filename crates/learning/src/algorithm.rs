@@ -44,22 +44,33 @@
 //! Write `algorithm/NAME.rs` with a `Config` that implements [`AlgorithmSettings`], and a [`JobRule`], a [`Combine`] or
 //! both; declare the module and add one line to [`AlgorithmConfig`] below.
 
+pub mod bulyan;
+pub mod centred_clipping;
 mod config;
 pub mod fedavg;
+pub mod feddyn;
 pub mod fednova;
 pub mod fedprox;
 pub mod fold;
+pub mod geometric_median;
+pub mod krum;
+pub mod median;
 pub mod memory;
+pub mod multi_krum;
+pub mod norm_clipping;
+pub mod qfedavg;
 pub mod scaffold;
 pub mod scene;
 pub mod server;
 pub mod trimmed_mean;
+pub mod whole;
 
 pub use config::{AggregationConfig, RowDivisor, Weighting};
 pub use fold::{Aging, Contribution};
 pub use memory::{JobMemory, Memory};
 pub use scene::Scene;
 pub use server::{ServerConfig, ServerOptimizer};
+pub use whole::{Factors, Gathered};
 
 use crate::layout::{Layout, Update};
 use fedgenie_core::catalogue::Named;
@@ -105,9 +116,18 @@ pub trait AlgorithmSettings {
 components! {
     /// An algorithm, for example `scaffold = { option = 2 }`.
     pub enum AlgorithmConfig: AlgorithmSettings = "algorithm" {
+        "bulyan" => Bulyan(bulyan::Config) in "algorithm/bulyan.rs";
+        "centred-clipping" => CentredClipping(centred_clipping::Config) in "algorithm/centred_clipping.rs";
         "fedavg" => FedAvg(fedavg::Config) in "algorithm/fedavg.rs";
+        "feddyn" => FedDyn(feddyn::Config) in "algorithm/feddyn.rs";
         "fednova" => FedNova(fednova::Config) in "algorithm/fednova.rs";
         "fedprox" => FedProx(fedprox::Config) in "algorithm/fedprox.rs";
+        "geometric-median" => GeometricMedian(geometric_median::Config) in "algorithm/geometric_median.rs";
+        "krum" => Krum(krum::Config) in "algorithm/krum.rs";
+        "median" => Median(median::Config) in "algorithm/median.rs";
+        "multi-krum" => MultiKrum(multi_krum::Config) in "algorithm/multi_krum.rs";
+        "norm-clipping" => NormClipping(norm_clipping::Config) in "algorithm/norm_clipping.rs";
+        "qfedavg" => QFedAvg(qfedavg::Config) in "algorithm/qfedavg.rs";
         "scaffold" => Scaffold(scaffold::Config) in "algorithm/scaffold.rs";
         "trimmed-mean" => TrimmedMean(trimmed_mean::Config) in "algorithm/trimmed_mean.rs";
     }
@@ -138,6 +158,17 @@ pub trait JobRule: Debug + Send + Sync {
     /// Whether a job also works out the mean gradient of its loss at the model that it was sent.
     fn needs_gradient(&self) -> bool {
         false
+    }
+
+    /// Whether a job also works out the mean loss of the model that it was sent on the client's own examples, before it
+    /// trains, in the time of an inference pass.
+    fn needs_loss(&self) -> bool {
+        false
+    }
+
+    /// Whether changes count by weights, so that a policy may give them.
+    fn takes_weights(&self) -> bool {
+        true
     }
 
     /// Appends the client's memory once the update is aggregated: a number for each of the update's parameters, in
@@ -179,10 +210,25 @@ pub trait Combine: Debug + Send + Sync {
         0
     }
 
-    /// Factors of the changes of trained parameters, one for each contribution, beside their weights and not in the sum
-    /// that these are divided by; `None` if all are 1.
-    fn factors(&self, _contributions: &[&Contribution<'_>], _weights: &[f64]) -> Option<Vec<f64>> {
+    /// Factors of the changes, one for each contribution, beside their weights and not in the sum that these are divided
+    /// by; `None` if all are 1. Some contribution has weight.
+    fn factors(&self, _gathered: &Gathered<'_>) -> Option<Factors> {
         None
+    }
+
+    /// The fewest updates that it is defined for. A round with fewer is abandoned.
+    fn least_updates(&self) -> usize {
+        0
+    }
+
+    /// Whether it also combines models of edge servers, which no job made, at the cloud; they are averaged otherwise.
+    fn of_models(&self) -> bool {
+        true
+    }
+
+    /// Whether the server remembers the last change of the model, zeros at first: [`Gathered::centre`].
+    fn remembers_change(&self) -> bool {
+        false
     }
 
     /// How one number is made of the changes of one parameter, in the place of their weighted mean.
@@ -249,6 +295,8 @@ pub struct Algorithm {
     pub job: Option<Arc<dyn JobRule>>,
     /// Of the combination.
     pub combine: Option<Arc<dyn Combine>>,
+    /// The entry whose rule that is.
+    pub combined_by: Option<&'static str>,
     /// Weight of the pull of jobs towards the model that was sent; 0 without one.
     pub proximal: f64,
     /// The server's step of a program, in the place of combination and `[aggregation] server`.
@@ -285,6 +333,7 @@ impl Algorithm {
                 }
             }
             found.job = job.or(found.job);
+            found.combined_by = combine.as_ref().map(|_| name).or(found.combined_by);
             found.combine = combine.or(found.combine);
         }
         Ok(found)
@@ -295,6 +344,17 @@ impl Algorithm {
         let copies = self.job.as_ref().map_or([0; 2], |job| job.copies());
         let up = self.combine.as_ref().map_or(0, |combine| combine.numbers_up());
         [4 * numbers[0] * copies[0], 4 * (numbers[1] * copies[1] + up)]
+    }
+
+    /// Whether updates are combined by weights, so that a policy may give them.
+    pub fn takes_weights(&self) -> bool {
+        let of_job = self.job.as_ref().is_none_or(|job| job.takes_weights());
+        of_job && self.combine.as_ref().is_none_or(|combine| combine.takes_weights())
+    }
+
+    /// Whether each job makes an inference pass over the client's examples beside its training.
+    pub fn needs_loss(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| job.needs_loss())
     }
 
     /// Whether anything travels beside models and updates.

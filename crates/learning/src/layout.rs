@@ -214,6 +214,20 @@ impl Layout {
         self.table_of(row as usize).scope
     }
 
+    /// The parts of an update that has these rows: where each lies in the vector, and its numbers.
+    pub fn spread<'a>(
+        &'a self,
+        rows: &'a [u32],
+        numbers: &'a [f32],
+    ) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
+        let dense = self.dense.iter().map(|(range, _)| range.clone());
+        dense.chain(rows.iter().map(|&row| self.row(row))).scan(numbers, |rest, range| {
+            let (part, after) = rest.split_at(range.len());
+            *rest = after;
+            Some((range, part))
+        })
+    }
+
     /// The whole vector, as it travels.
     pub const fn whole(&self) -> Parcel {
         Parcel::plain(self.len as u64, 0)
@@ -272,6 +286,8 @@ pub struct Update {
     pub memory: Vec<f32>,
     /// Mean loss of its examples during the first epoch, each batch as seen before its step.
     pub first_loss: f64,
+    /// Mean loss on its examples of the model that it was sent, where the algorithm needs it.
+    pub start_loss: Option<f64>,
     /// Root of the mean of their squares, where it was asked for.
     pub loss_rms: Option<f64>,
     /// Whether a parameter or a loss is not finite; training stops at the first such loss.
@@ -287,7 +303,8 @@ impl Update {
         self.rows.clear();
         self.private.clear();
         self.memory.clear();
-        (self.first_loss, self.loss_rms, self.diverged, self.steps) = (0.0, None, false, 0);
+        (self.first_loss, self.start_loss, self.loss_rms) = (0.0, None, None);
+        (self.diverged, self.steps) = (false, 0);
     }
 
     /// The client's whole model: the model that it was sent, with its changes. Copied into `buffer` only where the
@@ -304,23 +321,13 @@ impl Update {
 
     /// Its parts of the model: where each lies in the vector, and its numbers.
     pub fn parts<'a>(&'a self, layout: &'a Layout) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
-        self.spread(layout, &self.parameters)
+        layout.spread(&self.rows, &self.parameters)
     }
 
     /// Memory that the algorithm leaves with the client, part by part in the same way; empty if there is no memory.
     pub fn left<'a>(&'a self, layout: &'a Layout) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
         let has_some = !self.memory.is_empty();
-        has_some.then(|| self.spread(layout, &self.memory)).into_iter().flatten()
-    }
-
-    fn spread<'a>(&'a self, layout: &'a Layout, numbers: &'a [f32]) -> impl Iterator<Item = (Range<usize>, &'a [f32])> {
-        let dense = layout.dense.iter().map(|(range, _)| range.clone());
-        let rows = self.rows.iter().map(|&row| layout.row(row));
-        dense.chain(rows).scan(numbers, |rest, range| {
-            let (part, after) = rest.split_at(range.len());
-            *rest = after;
-            Some((range, part))
-        })
+        has_some.then(|| layout.spread(&self.rows, &self.memory)).into_iter().flatten()
     }
 
     /// Takes a changed model for the update: its dense parts, and of its tables `self.rows`.

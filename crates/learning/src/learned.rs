@@ -161,6 +161,7 @@ impl Arrival<'_> {
             start,
             parameters: &update.parameters,
             rows: &update.rows,
+            loss: update.start_loss,
             steps: rate.map(|_| update.steps),
             rate: rate.unwrap_or(0.0),
             weight,
@@ -320,7 +321,8 @@ impl State {
             }
             Tier::Mean => {
                 let examples = task.describe().all_examples;
-                self.models[0] = one(&mut learner.mean.clone(), &self.models[0], examples, 0)?;
+                let mut mean = learner.mean.clone().with_last_change_of(&self.servers[0]);
+                self.models[0] = one(&mut mean, &self.models[0], examples, 0)?;
             }
             Tier::Edge(cluster) => {
                 let model = &mut self.models[cluster as usize];

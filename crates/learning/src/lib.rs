@@ -2,6 +2,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 
+pub mod adversary;
 pub mod algorithm;
 pub mod data;
 pub mod dense;

@@ -29,6 +29,7 @@ pub use recommendation::Recommendation;
 
 pub use crate::private::{PrivateTable, PrivateView};
 
+use crate::adversary::Adversaries;
 use crate::algorithm::Combine;
 use crate::layout::{Layout, Parcel, Update};
 use crate::model::weights::TensorLayout;
@@ -38,6 +39,7 @@ use fedgenie_core::halt::{Effort, Halt};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::Streams;
 use std::any::Any;
+use std::sync::Arc;
 
 /// Something that clients learn together.
 ///
@@ -101,6 +103,14 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// # Errors
     /// Whatever ends the run.
     fn evaluate(&self, asks: &mut [Ask<'_>], effort: Effort<'_>) -> Result<(), Failure>;
+
+    /// The same task, with the labels that hostile clients train on.
+    ///
+    /// # Errors
+    /// A sentence that says why it has no such labels.
+    fn relabelled(&self, _hostile: &Adversaries) -> Result<Arc<dyn Task>, String> {
+        Err("needs examples with classes; take another attack".to_owned())
+    }
 
     /// The data on which a model is measured that a client has trained alone: the test data, or those of the client,
     /// where clients have some of their own.

@@ -3,13 +3,24 @@
 //! # Determinism
 //! Jobs are independent of each other, so that neither their order nor the number of threads matters.
 
+use crate::adversary::Adversaries;
 use crate::algorithm::{Done, JobMemory, JobRule};
 use crate::layout::{Layout, Update};
-use crate::task::{Context, Job, Task, Together, Worker};
+use crate::private::{PrivateTable, PrivateView};
+use crate::task::{Context, Job, ModelState, Task, Together, Worker};
 use crate::trainer::{LocalTraining, spread};
 use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
 use std::sync::{Mutex, PoisonError};
+
+/// What decides about jobs beside their task.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules<'a> {
+    /// The algorithm's part in them.
+    pub job: Option<&'a dyn JobRule>,
+    /// Clients that send something else.
+    pub hostile: Option<&'a Adversaries>,
+}
 
 /// A client's job, with the algorithm's memory: the server's as sent, and the client's own.
 #[derive(Clone, Debug)]
@@ -48,16 +59,16 @@ pub struct JobFailure {
 /// If the task fails: the first job of those that failed.
 ///
 /// # Panics
-/// If the numbers of jobs and updates differ, or the rule needs gradients that the task does not know.
+/// If the numbers of jobs and updates differ, or the rule needs gradients or losses that the task does not know.
 pub fn train(
-    (task, rule): (&dyn Task, Option<&dyn JobRule>),
+    (task, rules): (&dyn Task, Rules<'_>),
     context: &Context<'_>,
     jobs: &[Assignment<'_>],
     parallel: bool,
     updates: &mut [Update],
 ) -> Result<(), JobFailure> {
     if let Some(together) = task.together() {
-        return train_together(together, (task, rule), context, jobs, updates);
+        return train_together(together, (task, rules), context, jobs, updates);
     }
     let operations = || jobs.iter().map(|one| task.operations(one.job.client, context.settings)).sum();
     let failed = FirstFailure::default();
@@ -70,13 +81,16 @@ pub fn train(
         let Scratch { of_task, correction, gradient, settings } = scratch;
         let context = &own_context(context, assigned, settings);
         let train = |job: &Job<'_>, of_task: &mut Worker, update: &mut Update| {
-            task.train(job, context, of_task, update).map_err(|source| ("train", source))
+            task.train(job, context, of_task, update).map_err(|source| ("train", source))?;
+            forge((task, rules), context, job, update);
+            Ok(())
         };
-        let trained = match rule {
+        let trained = match rules.job {
             None => train(&assigned.job, of_task, update),
             Some(rule) => {
                 let job = corrected(rule, task.layout(), assigned, correction);
                 train(&job, of_task, update)
+                    .and_then(|()| note_loss((rule, task), context, &job, update))
                     .and_then(|()| leave((rule, task), context, (assigned, &job), (of_task, gradient), update))
             }
         };
@@ -88,14 +102,14 @@ pub fn train(
 /// Trains all jobs in one call.
 fn train_together(
     together: &dyn Together,
-    (task, rule): (&dyn Task, Option<&dyn JobRule>),
+    (task, rules): (&dyn Task, Rules<'_>),
     context: &Context<'_>,
     jobs: &[Assignment<'_>],
     updates: &mut [Update],
 ) -> Result<(), JobFailure> {
     assert_eq!(jobs.len(), updates.len(), "every job has its update");
-    let mut corrections = vec![Vec::new(); if rule.is_some() { jobs.len() } else { 0 }];
-    let all: Vec<Job<'_>> = match rule {
+    let mut corrections = vec![Vec::new(); if rules.job.is_some() { jobs.len() } else { 0 }];
+    let all: Vec<Job<'_>> = match rules.job {
         None => jobs.iter().map(|assigned| assigned.job).collect(),
         Some(rule) => {
             let pairs = jobs.iter().zip(&mut corrections);
@@ -104,14 +118,24 @@ fn train_together(
     };
     let of_all = |source| JobFailure { client: None, method: "train_many", source };
     together.train_many(&all, context, updates).map_err(of_all)?;
-    let Some(rule) = rule else { return Ok(()) };
+    all.iter().zip(&mut *updates).for_each(|(job, update)| forge((task, rules), context, job, update));
+    let Some(rule) = rules.job else { return Ok(()) };
     let (mut scratch, failed) = (Scratch::default(), FirstFailure::default());
     for (place, ((assigned, job), update)) in jobs.iter().zip(&all).zip(updates).enumerate() {
         let Scratch { of_task, gradient, settings, .. } = &mut scratch;
         let context = &own_context(context, assigned, settings);
-        failed.note(place, leave((rule, task), context, (assigned, job), (of_task, gradient), update));
+        let noted = note_loss((rule, task), context, job, update);
+        let left = noted.and_then(|()| leave((rule, task), context, (assigned, job), (of_task, gradient), update));
+        failed.note(place, left);
     }
     failed.of(jobs)
+}
+
+/// What a hostile client sends in the place of its update.
+fn forge((task, rules): (&dyn Task, Rules<'_>), context: &Context<'_>, job: &Job<'_>, update: &mut Update) {
+    if let Some(hostile) = rules.hostile.filter(|_| !update.diverged && !context.halt.is_due()) {
+        hostile.forge((job.client, job.number), (task.layout(), job.start), context.streams, update);
+    }
 }
 
 /// The context of a job. A task that looks at the settings alone trains for the epochs of the job as well.
@@ -133,6 +157,25 @@ fn corrected<'a>(
 ) -> Job<'a> {
     let is_corrected = rule.correct(layout, &assigned.memory, correction);
     Job { correction: is_corrected.then_some(&**correction), ..assigned.job }
+}
+
+/// The loss of the model that the client was sent, where the algorithm needs it.
+fn note_loss(
+    (rule, task): (&dyn JobRule, &dyn Task),
+    context: &Context<'_>,
+    job: &Job<'_>,
+    update: &mut Update,
+) -> Result<(), (&'static str, Failure)> {
+    if !rule.needs_loss() || update.diverged || context.halt.is_due() {
+        return Ok(());
+    }
+    let losses = task.losses().expect("a task without losses is refused before");
+    let own = job.private.map(|private| (job.client, private));
+    let private = PrivateView { table: &PrivateTable::default(), instead: own.as_slice() };
+    // A loss is one of data: it does not depend on when rows moved, nor on what servers remember.
+    let state = ModelState { model: job.start, private, round: job.round, moved: &[], memories: &[] };
+    update.start_loss = Some(losses.client_loss(job.client, &state).map_err(|source| ("client_loss", source))?);
+    Ok(())
 }
 
 /// The memory that the algorithm leaves with the client. A job without a step, for example on examples without

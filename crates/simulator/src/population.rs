@@ -257,11 +257,11 @@ impl Population {
         job: JobNumber,
         shares: [f64; 2],
     ) -> Result<JobDraw, LatencyError> {
-        self.draw_work(streams, purpose, (client, job), shares, [1, 1])
+        self.draw_work(streams, purpose, (client, job), shares, Load::USUAL)
     }
 
-    /// As [`Population::draw`], of a job whose client does `work[0]/work[1]` of a usual job's work: its compute phase
-    /// takes that share of the time drawn, rounded to the nearest nanosecond, halves up.
+    /// As [`Population::draw`], of a job with another load than the usual one. A recorded job takes the time that was
+    /// recorded, in proportion to its epochs.
     ///
     /// # Errors
     /// If a law gives a duration beyond virtual time.
@@ -271,10 +271,10 @@ impl Population {
         purpose: Purpose,
         (client, job): (ClientId, JobNumber),
         shares: [f64; 2],
-        work: [u32; 2],
+        load: Load,
     ) -> Result<JobDraw, LatencyError> {
         if let Some(recording) = &self.recording {
-            return recording.draw(streams, purpose, (client, job), work);
+            return recording.draw(streams, purpose, (client, job), load.work);
         }
         let mut rng = streams.draw(purpose, client.0, job.0);
         let mut phases = [Span::ZERO; 3];
@@ -286,14 +286,38 @@ impl Population {
                 Span::from_seconds(seconds).map_err(|source| LatencyError { client, job, phase, source })?;
         }
         let compute = &mut phases[Phase::Compute.index()];
-        *compute =
-            scaled(*compute, work).map_err(|source| LatencyError { client, job, phase: Phase::Compute, source })?;
+        *compute = load.of(*compute).map_err(|source| LatencyError { client, job, phase: Phase::Compute, source })?;
         let loss = if purpose == Purpose::Latency && group.has_dropouts() {
             group.loss(&mut streams.draw(Purpose::Dropout, client.0, job.0), &phases)
         } else {
             None
         };
         Ok(JobDraw { phases, loss })
+    }
+}
+
+/// What a job's client computes, compared with a usual job.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// The share of a usual job's work, as a fraction: the compute phase takes that share of the time drawn, rounded to
+    /// the nearest nanosecond, halves up.
+    pub work: [u32; 2],
+    /// Work beside it, as a share of a usual job's, rounded down to a nanosecond.
+    pub beside: f64,
+    /// The multiple of all that time that the client takes.
+    pub slowness: f64,
+}
+
+impl Load {
+    /// That of a usual job.
+    pub const USUAL: Self = Self { work: [1, 1], beside: 0.0, slowness: 1.0 };
+
+    /// How long the compute phase takes, from that of a usual job.
+    fn of(self, usual: Span) -> Result<Span, SpanError> {
+        let Self { work, beside, slowness } = self;
+        let span = scaled(usual, work)?;
+        let span = Span(span.0.saturating_add((usual.0 as f64 * beside) as u64));
+        if slowness == 1.0 { Ok(span) } else { Span::from_seconds(span.seconds() * slowness) }
     }
 }
 

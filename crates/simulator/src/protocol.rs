@@ -94,6 +94,24 @@ impl Rule {
         }
     }
 
+    /// Abandons rounds with fewer updates than so many.
+    ///
+    /// # Errors
+    /// The updates that a round waits for, if they are fewer.
+    pub fn need(&mut self, least: usize) -> Result<(), usize> {
+        let of_round = |rule: &mut RoundRule| {
+            let found = rule.take.min(rule.ask);
+            rule.quorum = rule.quorum.max(least);
+            if found < least { Err(found) } else { Ok(()) }
+        };
+        match self {
+            Self::Rounds(rule) => of_round(rule),
+            Self::Buffered(rule) if rule.buffer < least => Err(rule.buffer),
+            Self::Buffered(_) => Ok(()),
+            Self::Hierarchical(rule) => rule.edge.iter_mut().try_for_each(of_round),
+        }
+    }
+
     /// The longest wait for a job.
     pub fn cut(&self) -> Option<Span> {
         match self {

@@ -286,6 +286,8 @@ pub struct RoundSummary<'a> {
     pub explain: Option<&'a [Map<String, Value>]>,
     /// Statistics of updates, if recorded.
     pub updates: Option<&'a RoundUpdates>,
+    /// The hostile clients among the selected, ascending, where there are hostile clients.
+    pub adversaries: Option<&'a [ClientId]>,
 }
 
 impl RoundSummary<'_> {
@@ -300,6 +302,9 @@ impl RoundSummary<'_> {
         object.insert("closed_s".to_owned(), json!(self.closed.seconds()));
         object.insert("selected".to_owned(), json!(ids(selected)));
         object.extend(decisions.columns());
+        if let Some(hostile) = self.adversaries {
+            object.insert("adversaries".to_owned(), json!(ids(hostile)));
+        }
         object.insert("arrived".to_owned(), json!(ids(arrived)));
         object.insert("late".to_owned(), json!(ids(late)));
         object.insert("dropped".to_owned(), json!(dropped));

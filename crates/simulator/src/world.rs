@@ -1,5 +1,6 @@
 //! A world: everything that is the same for all policies of one scenario, point and seed.
 
+mod adversary;
 mod budget;
 mod checks;
 pub mod controls;
@@ -12,6 +13,7 @@ mod start;
 mod training;
 mod truth;
 
+pub use adversary::{ADVERSARY_SHARE, AdversaryConfig};
 pub use budget::{Budget, BudgetPlan, Most};
 use controls::Controls;
 pub use controls::{Centralised, ControlsConfig, Local, TrainedControl};
@@ -36,6 +38,7 @@ use fedgenie_core::oracle::hindsight::{Hindsight, HindsightPlan};
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::adversary::Adversaries;
 use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig, FoldRule};
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::task::{Context, Task};
@@ -86,6 +89,8 @@ pub struct WorldPlan {
     pub budget: Option<BudgetPlan>,
     /// What the results of policies stand beside.
     pub controls: ControlsConfig,
+    /// Hostile clients, if there are any.
+    pub adversary: Option<AdversaryConfig>,
 }
 
 /// Clients, data, and the truth about them.
@@ -123,6 +128,8 @@ pub struct World {
     pub warnings: Vec<String>,
     /// When data move, and the task with the data moved.
     pub drift: Option<Moved>,
+    /// Hostile clients, if the scenario has any.
+    pub adversaries: Option<Adversaries>,
     /// The test examples of each server, when they are asked for.
     server_tests: OnceLock<Vec<Vec<u32>>>,
     /// The controls.
@@ -165,6 +172,7 @@ struct Foundation {
     local: LocalTraining,
     algorithm: Algorithm,
     budget: Budget,
+    adversaries: Option<Adversaries>,
     warnings: Vec<String>,
 }
 
@@ -203,6 +211,7 @@ impl WorldPlan {
             local,
             algorithm,
             budget,
+            adversaries,
             mut warnings,
         } = self.foundation(seed, cache)?;
         let pooled = self.pooled(&population, &streams, cache)?;
@@ -246,6 +255,7 @@ impl WorldPlan {
             budget,
             warnings,
             drift,
+            adversaries,
             server_tests: OnceLock::new(),
             controls: Controls { config: self.controls.clone(), pooled, ..Controls::default() },
             initial: Mutex::new(None),
@@ -253,9 +263,14 @@ impl WorldPlan {
         })
     }
 
+    /// All measures of its runs, as far as the scenario alone tells.
+    pub fn declared_measures(&self) -> Measures {
+        AdversaryConfig::measures(self.adversary.as_ref(), self.task.measures())
+    }
+
     /// The measures of a task: those of validation data only if there are any.
     fn measures(&self, task: Option<&dyn Task>) -> Measures {
-        let mut measures = self.task.measures();
+        let mut measures = self.declared_measures();
         measures.has_valid &= task.is_some_and(|task| task.describe().has_valid);
         measures
     }
@@ -275,7 +290,7 @@ impl WorldPlan {
         let plan = self.counted(material.as_ref().and_then(|material| material.clients()))?;
         let clients = plan.client_count()?;
         let (protocol, kind) = (&self.protocol, self.protocol.kind());
-        let rule = protocol.rule(clients).map_err(|complaint| complaint.below(kind).below("protocol"))?;
+        let mut rule = protocol.rule(clients).map_err(|complaint| complaint.below(kind).below("protocol"))?;
         let outline = Outline { clients, servers: servers(&rule), planned: self.planned };
         self.task.check_outline(&outline).map_err(TaskError::Setting)?;
         self.check_servers(&rule)?;
@@ -319,12 +334,30 @@ impl WorldPlan {
             );
             return Err(WorldError::scenario("regret", message));
         }
-        let algorithm = self.algorithm(&rule, task.as_deref())?;
+        let algorithm = self.algorithm(&mut rule, task.as_deref())?;
         let sends_parts = task.as_ref().is_some_and(|task| task.partial().is_some()) || algorithm.sends_more();
         if !self.meters.is_empty() && sends_parts && population.has_links() {
             let message = "mean speeds are not defined where transfers over links take as long as the rows of a job need, \
                            which differ from job to job; give latency instead of device, send whole tables, or take \
                            the meters out";
+            return Err(WorldError::scenario("regret.meters", message));
+        }
+        let others = adversary::Others {
+            task: self.task.about().name,
+            meters_speeds: !self.meters.is_empty(),
+            is_hindsight: self.hindsight.is_some(),
+            drifts: self.task.about().drift.is_some(),
+        };
+        let (adversaries, task) = match &self.adversary {
+            None => (None, task),
+            Some(config) => {
+                let (adversaries, task) = config.found(&population, (task, &algorithm), &streams, others)?;
+                (Some(adversaries), task)
+            }
+        };
+        if !self.meters.is_empty() && algorithm.needs_loss() {
+            let message = "mean speeds are those of jobs without an inference pass, which the algorithm adds to each; \
+                           take the meters or the entry of [algorithm] out";
             return Err(WorldError::scenario("regret.meters", message));
         }
         self.check_noise(task.as_deref())?;
@@ -374,6 +407,7 @@ impl WorldPlan {
             local,
             algorithm,
             budget,
+            adversaries,
             warnings,
         })
     }

@@ -178,7 +178,7 @@ impl TaskSettings for Toy {
 
     fn measures(&self) -> Measures {
         let of_model = vec![Measure::error("item_staleness"), Measure::error("table_sum")];
-        Measures { of_data: vec![Measure::share("hr_20")], of_model, has_valid: true, main: 0 }
+        Measures { of_data: vec![Measure::share("hr_20")], of_model, has_valid: true, ..Measures::default() }
     }
 
     fn check(&self) -> Result<(), Complaint> {

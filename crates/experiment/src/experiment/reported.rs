@@ -41,7 +41,7 @@ pub(super) fn numbers(scenario: &Scenario) -> BTreeSet<String> {
         let sections = scenario.sections_of(arm);
         let evaluate = &sections.evaluate;
         let plan = scenario.plan_of(arm);
-        let measured = sections.metrics(&plan.task.measures());
+        let measured = sections.metrics(&plan.declared_measures());
         // Those of edge servers may be of the last rounds.
         let of_servers = measured.iter().filter(|metric| metric.id.over.is_some()).map(|metric| metric.id.last());
         let of_clusters = [ACTIVE_CLUSTERS, REASSIGNMENTS].into_iter().filter(|_| plan.clusters.is_some());

@@ -9,7 +9,7 @@ use fedgenie_learning::algorithm::weighting_of;
 use fedgenie_learning::data::DataError;
 use fedgenie_learning::trainer::LocalTraining;
 use fedgenie_simulator::task::{TaskConfig, TaskError};
-use fedgenie_simulator::world::{WorldError, WorldPlan};
+use fedgenie_simulator::world::{AdversaryConfig, WorldError, WorldPlan};
 use std::path::PathBuf;
 
 /// A checked scenario without its policies.
@@ -52,7 +52,8 @@ impl Part {
         sections.seeds = sections.seeds.canonical();
         // A program may give the scenario a task later, with which it is checked then.
         if sections.outside_task.is_some() || !matches!(sections.task, TaskConfig::None(_)) {
-            sections.check_metrics(&sections.task_settings().measures()).map_err(wrong)?;
+            let measures = AdversaryConfig::measures(sections.adversary.as_ref(), sections.task_settings().measures());
+            sections.check_metrics(&measures).map_err(wrong)?;
         }
         // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
         let (mut population, mut task) = (sections.population.clone(), sections.task.clone());
@@ -87,6 +88,7 @@ impl Part {
             rounds: sections.stop.rounds,
             budget: sections.budget.as_ref().map(BudgetConfig::plan),
             controls: sections.controls.clone(),
+            adversary: sections.adversary.clone(),
         };
         Ok(Self { sections, plan, files, tree: rest.clone() })
     }

@@ -303,6 +303,9 @@ impl Sections {
         if let Some(privacy) = &self.privacy {
             privacy.check().map_err(|complaint| complaint.below("privacy"))?;
         }
+        if let Some(adversary) = &self.adversary {
+            adversary.check().map_err(|complaint| complaint.below("adversary"))?;
+        }
         let server = self.aggregation.server.kind();
         self.aggregation.check().map_err(|complaint| complaint.below(server).below("aggregation.server"))?;
         self.check_regret()

@@ -37,7 +37,7 @@
 //! [algorithm.fednova]
 //! ```
 
-use super::{AlgorithmSettings, Combine, Contribution, Scene};
+use super::{AlgorithmSettings, Combine, Contribution, Factors, Gathered, Scene};
 use crate::trainer::OptimizerConfig;
 use fedgenie_core::config::Complaint;
 use schemars::JsonSchema;
@@ -122,8 +122,13 @@ impl Combine for FedNova {
         1
     }
 
-    fn factors(&self, contributions: &[&Contribution<'_>], weights: &[f64]) -> Option<Vec<f64>> {
-        // `None` for an edge server's model, which the cloud averages plainly.
+    /// No job made an edge server's model.
+    fn of_models(&self) -> bool {
+        false
+    }
+
+    fn factors(&self, gathered: &Gathered<'_>) -> Option<Factors> {
+        let Gathered { contributions, weights, .. } = *gathered;
         let steps: Vec<u64> = contributions.iter().map(|one| one.steps).collect::<Option<_>>()?;
         let norm = |(one, &steps): (&&Contribution<'_>, &u64)| self.0.norm(steps, one.rate);
         let norms: Vec<f64> = contributions.iter().zip(&steps).map(norm).collect();
@@ -135,7 +140,8 @@ impl Combine for FedNova {
         }
         let tau = sum / total;
         // A job without a step changed nothing: nothing of it is scaled.
-        Some(norms.into_iter().map(|norm| if norm == 0.0 { 0.0 } else { tau / norm }).collect())
+        let of = norms.into_iter().map(|norm| if norm == 0.0 { 0.0 } else { tau / norm }).collect();
+        Some(Factors { of, everywhere: false, of_centre: 0.0 })
     }
 }
 
@@ -166,12 +172,21 @@ mod tests {
             start: &[],
             parameters: &[],
             rows: &[],
+            loss: None,
             steps,
             rate: 0.1,
         };
         let factors = |steps: [Option<u64>; 3]| {
             let [one, two, three] = [of(0, steps[0]), of(1, steps[1]), of(2, steps[2])];
-            FedNova(Solver::Plain).factors(&[&one, &two, &three], &[1.0; 3])
+            let (layout, contributions) = (crate::layout::Layout::dense(0, 0), [&one, &two, &three]);
+            let gathered = Gathered {
+                layout: &layout,
+                contributions: &contributions,
+                weights: &[1.0; 3],
+                total: 3.0,
+                centre: &[],
+            };
+            FedNova(Solver::Plain).factors(&gathered).map(|factors| factors.of)
         };
         assert_eq!(factors([Some(4), Some(0), Some(2)]), Some(vec![0.5, 0.0, 1.0]));
         assert_eq!(factors([Some(0); 3]), Some(vec![0.0; 3]));

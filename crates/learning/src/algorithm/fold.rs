@@ -40,7 +40,7 @@
 //! number of its job), divided by the total weight once, added to `w` and rounded to `f32`: the order of the
 //! contributions does not matter.
 
-use super::{Combine, OfNumbers, RowDivisor, Weighting};
+use super::{Combine, Gathered, OfNumbers, RowDivisor, Weighting};
 use crate::lanes::{Kernel, Path, run};
 use crate::layout::{Layout, Scope};
 use fedgenie_core::id::{ClientId, JobNumber};
@@ -70,6 +70,8 @@ pub struct Contribution<'a> {
     pub parameters: &'a [f32],
     /// The rows that it moved, ascending.
     pub rows: &'a [u32],
+    /// Mean loss on its examples of the model that it was sent, where the algorithm needs it.
+    pub loss: Option<f64>,
     /// Steps of the job; `None` for a model that no job made, such as an edge server's.
     pub steps: Option<u64>,
     /// The learning rate of the job's round.
@@ -115,6 +117,7 @@ pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>])
         aging: Aging::Relative,
         rows: RowDivisor::Selected,
         combine: None,
+        centre: &[],
         normalise: false,
     }
     .changes(global, contributions, 0, |_, parameters, changes| {
@@ -136,6 +139,8 @@ pub(super) struct Fold<'a> {
     pub normalise: bool,
     /// `None` for the weighted mean.
     pub combine: Option<&'a dyn Combine>,
+    /// The last change of the model, where the combination remembers it.
+    pub centre: &'a [f64],
 }
 
 /// A contribution, with the factor of each of its changes.
@@ -156,13 +161,16 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Contributions in ascending order, and the divisor of the sum of their changes.
+/// Contributions in ascending order, the divisor of the sum of their changes, and the multiple of the centre in Δ.
 struct Weighed<'a> {
     ordered: Vec<Part<'a>>,
     total: f64,
+    of_centre: f64,
+    /// How changes are combined, if not as their weighted sum.
+    rule: Option<&'a dyn OfNumbers>,
 }
 
-impl Fold<'_> {
+impl<'f> Fold<'f> {
     /// Hands the mean change Δ to `fold`, piece by piece: the index of the piece's first parameter, its parameters and
     /// their changes. `fold` is not called where there is no weight, and for rows that no client moved.
     pub fn changes(
@@ -222,7 +230,10 @@ impl Fold<'_> {
     }
 
     /// `None` without any weight.
-    fn weigh<'a>(&self, ordered: Vec<&'a Contribution<'a>>, population_examples: u64) -> Option<Weighed<'a>> {
+    fn weigh<'a>(&self, ordered: Vec<&'a Contribution<'a>>, population_examples: u64) -> Option<Weighed<'a>>
+    where
+        'f: 'a,
+    {
         let mut total = self.total(ordered.iter().copied());
         let weights: Vec<f64> = ordered.iter().map(|contribution| contribution.weight(self.weighting)).collect();
         if weights.iter().all(|weight| *weight == 0.0) || total == 0.0 {
@@ -233,16 +244,24 @@ impl Fold<'_> {
             assert!(most <= Some(population_examples), "a contributor is part of the population");
             total = population_examples as f64;
         }
-        let factors = self.combine.and_then(|combine| combine.factors(&ordered, &weights));
+        let has_jobs = ordered.iter().all(|contribution| contribution.steps.is_some());
+        let combine = self.combine.filter(|combine| has_jobs || combine.of_models());
+        let gathered =
+            Gathered { layout: self.layout, contributions: &ordered, weights: &weights, total, centre: self.centre };
+        let factors = combine.and_then(|combine| combine.factors(&gathered));
+        let of_centre = factors.as_ref().map_or(0.0, |factors| factors.of_centre);
         let part = |(index, (contribution, weight)): (usize, (&'a Contribution<'a>, f64))| {
-            let factor = factors.as_ref().map_or(1.0, |factors| factors[index]);
-            Part { contribution, trained: weight * factor, others: weight }
+            let trained = factors.as_ref().map_or(1.0, |factors| factors.of[index]);
+            let others = factors.as_ref().filter(|factors| factors.everywhere).map_or(1.0, |_| trained);
+            Part { contribution, trained: weight * trained, others: weight * others }
         };
-        let mut ordered: Vec<Part<'a>> = ordered.into_iter().zip(weights).enumerate().map(part).collect();
-        if self.combine.is_some_and(|combine| combine.of_numbers().is_some()) {
+        let mut ordered: Vec<Part<'a>> =
+            ordered.iter().copied().zip(weights.iter().copied()).enumerate().map(part).collect();
+        let rule = combine.and_then(Combine::of_numbers);
+        if rule.is_some() {
             ordered.retain(|part| part.others != 0.0);
         }
-        Some(Weighed { ordered, total })
+        (rule.is_none() || !ordered.is_empty()).then_some(Weighed { ordered, total, of_centre, rule })
     }
 
     /// The sum of weights of these contributions, with age left out where it discounts; 1 of coefficients that are not
@@ -266,7 +285,7 @@ impl Fold<'_> {
         global: &mut [f32],
         part: Range<usize>,
         sent: usize,
-        Weighed { ordered, total }: &Weighed<'_>,
+        Weighed { ordered, total, of_centre, rule }: &Weighed<'_>,
         fold: &mut impl FnMut(usize, &mut [f32], &[f64]),
     ) {
         let mut column = Vec::new();
@@ -277,7 +296,7 @@ impl Fold<'_> {
             let sent = (after, start.clone());
             let mut sums = [0.0_f64; BLOCK_PARAMETERS];
             let changes = &mut sums[..parameters.len()];
-            if let Some(rule) = self.combine.and_then(Combine::of_numbers) {
+            if let Some(rule) = rule {
                 for (index, change) in changes.iter_mut().enumerate() {
                     column.clear();
                     column.extend(ordered.iter().map(|part| {
@@ -295,6 +314,10 @@ impl Fold<'_> {
                     add_changes(of_others, part.others, &after[trained..], &before[trained..]);
                 }
                 changes.iter_mut().for_each(|sum| *sum /= total);
+                if *of_centre != 0.0 {
+                    let centre = &self.centre[start.clone()];
+                    changes.iter_mut().zip(centre).for_each(|(change, centre)| *change += of_centre * centre);
+                }
             }
             fold(start.start, parameters, changes);
         }
@@ -305,7 +328,7 @@ impl Fold<'_> {
         &self,
         global: &mut [f32],
         scope: Scope,
-        Weighed { ordered, total }: &Weighed<'_>,
+        Weighed { ordered, total, rule, .. }: &Weighed<'_>,
         fold: &mut impl FnMut(usize, &mut [f32], &[f64]),
     ) {
         // For each row, its senders and places of its values: a counting sort, which keeps the order of contributions.
@@ -342,9 +365,9 @@ impl Fold<'_> {
                 let after = &part.contribution.parameters[place as usize..][..range.len()];
                 (part, after, &part.contribution.start[range.clone()])
             });
-            if let Some(rule) = self.combine.and_then(Combine::of_numbers) {
+            if let Some(rule) = rule {
                 let count = if self.rows == RowDivisor::Selected { ordered.len() } else { of_row.len() };
-                combine_row(rule, count, &mut sums, sent.map(|(_, after, before)| (after, before)));
+                combine_row(*rule, count, &mut sums, sent.map(|(_, after, before)| (after, before)));
                 fold(range.start, &mut global[range], &sums);
                 continue;
             }

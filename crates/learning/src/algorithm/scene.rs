@@ -1,6 +1,6 @@
 //! The rest of the scenario, as far as algorithms depend on it.
 
-use super::{ServerConfig, Weighting};
+use super::{RowDivisor, ServerConfig, Weighting};
 use crate::trainer::OptimizerConfig;
 use fedgenie_core::config::Complaint;
 
@@ -17,6 +17,8 @@ pub struct Scene<'a> {
     pub weighting: Weighting,
     /// The server's step.
     pub server: &'a ServerConfig,
+    /// The divisor of a table row's change.
+    pub rows: RowDivisor,
     /// The protocol's name.
     pub protocol: &'a str,
     /// Whether clients train under edge servers.
@@ -31,6 +33,10 @@ pub struct Scene<'a> {
     pub has_model: bool,
     /// Whether the task knows the gradient of a client's mean loss.
     pub has_gradient: bool,
+    /// Whether the task knows the loss of a model on a client's own examples.
+    pub has_losses: bool,
+    /// Whether the model has tables of which a client moves some rows.
+    pub has_rows: bool,
     /// Whether the task's model combines updates in a way of its own.
     pub has_own_combination: bool,
 }
@@ -44,6 +50,41 @@ impl Scene<'_> {
         match self.has_model {
             true => Ok(()),
             false => Err(self.refuse("learns no parameters")),
+        }
+    }
+
+    /// Refuses updates that count differently.
+    ///
+    /// # Errors
+    /// The complaint.
+    pub fn needs_alike(&self) -> Result<(), Complaint> {
+        if self.weighting != Weighting::Uniform {
+            let found = self.weighting.name();
+            let message = format!(
+                "gives all updates the same weight; [aggregation] says weighting = {found:?}: write \"uniform\""
+            );
+            return Err(Complaint::new("", message));
+        }
+        match self.weighs_age {
+            true => Err(Complaint::new("", "gives all updates the same weight; take the protocol's staleness out")),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses what a combination of whole updates has no definition for.
+    ///
+    /// # Errors
+    /// The complaint.
+    pub fn needs_whole_updates(&self) -> Result<(), Complaint> {
+        self.needs_model()?;
+        self.refuses_own()?;
+        let refuse = |message| Err(Complaint::new("", message));
+        match (self.rows, self.has_clusters) {
+            (RowDivisor::Touched, _) => {
+                refuse("compares whole updates; take rows = \"touched\" of [aggregation] out, or the entry")
+            }
+            (_, true) => refuse("compares updates of one model; take [clusters] out, or the entry"),
+            _ => Ok(()),
         }
     }
 

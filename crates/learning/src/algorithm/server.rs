@@ -206,6 +206,9 @@ pub struct ServerOptimizer {
     /// `v`; empty without it.
     #[state(with = each_shared)]
     second: Arc<Vec<f64>>,
+    /// The last change of the model, where the combination remembers it; empty otherwise.
+    #[state(with = each_shared)]
+    last: Arc<Vec<f64>>,
 }
 
 impl ServerOptimizer {
@@ -235,13 +238,27 @@ impl ServerOptimizer {
             layout,
             first: Arc::new(first),
             second: Arc::new(second),
+            last: Arc::default(),
         }
     }
 
     /// The server, with another combination of changes.
     #[must_use]
     pub fn with_combination(self, combine: Option<Arc<dyn Combine>>) -> Self {
-        Self { combine, ..self }
+        let remembers = combine.as_ref().is_some_and(|combine| combine.remembers_change());
+        let last = Arc::new(vec![0.0; if remembers { self.layout.len() } else { 0 }]);
+        Self { combine, last, ..self }
+    }
+
+    /// The last change of the model, a number for each parameter; empty where the combination does not remember it.
+    pub fn last_change(&self) -> &[f64] {
+        &self.last
+    }
+
+    /// The server, which remembers the last change of the model of another one.
+    #[must_use]
+    pub fn with_last_change_of(self, other: &Self) -> Self {
+        Self { last: other.last.clone(), ..self }
     }
 
     /// The server, with a program's step in the place of its own.
@@ -290,7 +307,7 @@ impl ServerOptimizer {
         cluster: u32,
         shift: Option<(f64, &[f64])>,
     ) -> Result<(), Failure> {
-        let Self { weighting, aging, server, rows, normalise, combine, outside, layout, first, second } = self;
+        let Self { weighting, aging, server, rows, normalise, combine, outside, layout, first, second, last } = self;
         let trained = layout.trained();
         let (first, second) = (Arc::make_mut(first), Arc::make_mut(second));
         if let Some(rule) = outside {
@@ -300,9 +317,14 @@ impl ServerOptimizer {
         }
         let combine = combine.as_deref();
         let (weighting, aging, rows, normalise) = (*weighting, *aging, *rows, *normalise);
-        let fold = Fold { layout, cluster, weighting, aging, rows, normalise, combine };
+        let centre = last.clone();
+        let last = Arc::make_mut(last);
+        let fold = Fold { layout, cluster, weighting, aging, rows, normalise, combine, centre: &centre };
         let mut shifted = Vec::new();
         fold.changes(global, contributions, population_examples, |start, parameters, changes| {
+            if let Some(last) = last.get_mut(start..start + changes.len()) {
+                last.copy_from_slice(changes);
+            }
             let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(start).min(parameters.len()));
             let (changes, statistics_changes) = changes.split_at(parameters.len());
             for (statistic, change) in statistics.iter_mut().zip(statistics_changes) {

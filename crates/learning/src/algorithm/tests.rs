@@ -13,6 +13,7 @@ fn scene<'a>(optimizer: &'a OptimizerConfig, server: &'a ServerConfig) -> Scene<
         has_noise: false,
         weighting: Weighting::Uniform,
         server,
+        rows: RowDivisor::Selected,
         protocol: "synchronous",
         has_edges: false,
         has_clusters: false,
@@ -20,6 +21,8 @@ fn scene<'a>(optimizer: &'a OptimizerConfig, server: &'a ServerConfig) -> Scene<
         task: "classification",
         has_model: true,
         has_gradient: true,
+        has_losses: true,
+        has_rows: false,
         has_own_combination: false,
     }
 }
@@ -41,6 +44,16 @@ fn entries_are_read_by_name_in_their_order() {
     assert!(toml::from_str::<AlgorithmsConfig>("[scaffold]\noptions = 1\n").is_err());
 }
 
+/// An entry with the keys that have no default.
+fn entry_of(name: &str) -> String {
+    let keys = match name {
+        "krum" | "multi-krum" | "bulyan" => "byzantine = 1\n",
+        "norm-clipping" => "norm = 1.0\n",
+        _ => "",
+    };
+    format!("[{name}]\n{keys}")
+}
+
 /// Every pair of entries: jobs and combinations go together, two combinations do not.
 #[test]
 fn every_pair_is_defined_or_refused_by_name() {
@@ -48,7 +61,7 @@ fn every_pair_is_defined_or_refused_by_name() {
     let names: Vec<&str> = CATALOGUE.entries.iter().map(|entry| entry.name).collect();
     for one in &names {
         for other in names.iter().filter(|other| *other != one) {
-            let both = entries(&format!("[{one}]\n[{other}]\n"));
+            let both = entries(&format!("{}{}", entry_of(one), entry_of(other)));
             let scene = scene(&SGD, &server);
             let has = |part: fn(&dyn AlgorithmSettings, &Scene<'_>) -> bool| {
                 both.entries().iter().filter(|entry| part(entry.settings(), &scene)).count()
@@ -95,14 +108,38 @@ fn what_is_not_defined_is_refused_by_name() {
         ("fedprox", Scene { has_model: false, ..plain }, "classification"),
         ("trimmed-mean", Scene { weighting: Weighting::DataSize, ..plain }, "data-size"),
         ("trimmed-mean", Scene { weighs_age: true, ..plain }, "staleness"),
+        ("median", Scene { weighting: Weighting::DataSize, ..plain }, "data-size"),
+        ("median", Scene { has_model: false, ..plain }, "classification"),
+        ("krum", Scene { weighs_age: true, ..plain }, "staleness"),
+        ("krum", Scene { rows: RowDivisor::Touched, ..plain }, "touched"),
+        ("multi-krum", Scene { weighting: Weighting::TotalSize, ..plain }, "total-size"),
+        ("bulyan", Scene { has_clusters: true, ..plain }, "[clusters]"),
+        ("geometric-median", Scene { has_own_combination: true, ..plain }, "of its own"),
+        ("norm-clipping", Scene { rows: RowDivisor::Touched, ..plain }, "touched"),
+        ("centred-clipping", Scene { has_rows: true, ..plain }, "tables"),
+        ("centred-clipping", Scene { has_edges: true, ..plain }, "protocol"),
+        ("feddyn", Scene { server: &ServerConfig::Average { lr: 0.5 }, ..plain }, "average"),
+        ("feddyn", Scene { proximal: 0.1, ..plain }, "[training] proximal"),
+        ("feddyn", Scene { has_noise: true, ..plain }, "[privacy]"),
+        ("feddyn", Scene { has_edges: true, ..plain }, "protocol"),
+        ("qfedavg", Scene { has_losses: false, ..plain }, "losses"),
+        ("qfedavg", Scene { weighting: Weighting::DataSize, ..plain }, "data-size"),
     ] {
-        let complaint = Algorithm::new(&entries(&format!("[{entry}]\n")), &scene).unwrap_err();
+        let complaint = Algorithm::new(&entries(&entry_of(entry)), &scene).unwrap_err();
         assert!(complaint.path == entry && complaint.message.contains(part), "{entry}: {}", complaint.message);
     }
     for (text, path) in [
         ("[trimmed-mean]\nfraction = 0.5\n", "trimmed-mean.fraction"),
         ("[scaffold]\noption = 3\n", "scaffold.option"),
         ("[fedprox]\nmu = 0.0\n", "fedprox.mu"),
+        ("[feddyn]\nalpha = 0.0\n", "feddyn.alpha"),
+        ("[qfedavg]\nq = -1.0\n", "qfedavg.q"),
+        ("[multi-krum]\nbyzantine = 1\nkeep = 0\n", "multi-krum.keep"),
+        ("[geometric-median]\niterations = 0\n", "geometric-median.iterations"),
+        ("[geometric-median]\nnu = 0.0\n", "geometric-median.nu"),
+        ("[norm-clipping]\nnorm = 0.0\n", "norm-clipping.norm"),
+        ("[centred-clipping]\nradius = -1.0\n", "centred-clipping.radius"),
+        ("[centred-clipping]\niterations = 0\n", "centred-clipping.iterations"),
     ] {
         assert_eq!(Algorithm::new(&entries(text), &plain).unwrap_err().path, path);
     }
@@ -117,4 +154,6 @@ fn what_travels_beside_models_and_updates() {
     assert_eq!(beside("[fednova]\n"), [0, 4]);
     assert_eq!(beside("[fednova]\n[scaffold]\noption = 1\n"), [40, 20]);
     assert_eq!(beside("[trimmed-mean]\n"), [0, 0]);
+    assert_eq!(beside("[qfedavg]\n"), [0, 4]);
+    assert_eq!(beside("[feddyn]\n"), [0, 0]);
 }

@@ -55,17 +55,7 @@ impl AlgorithmSettings for Config {
         check("fraction", self.fraction, 0.0..0.5, "a number of at least 0 and below 0.5")?;
         scene.needs_model()?;
         scene.refuses_own()?;
-        if scene.weighting != Weighting::Uniform {
-            let found = scene.weighting.name();
-            let message = format!(
-                "gives all updates the same weight; [aggregation] says weighting = {found:?}: write \"uniform\""
-            );
-            return Err(Complaint::new("", message));
-        }
-        match scene.weighs_age {
-            true => Err(Complaint::new("", "gives all updates the same weight; take the protocol's staleness out")),
-            false => Ok(()),
-        }
+        scene.needs_alike()
     }
 
     fn combine(&self, _scene: &Scene<'_>) -> Option<Arc<dyn Combine>> {
@@ -90,7 +80,7 @@ impl Combine for TrimmedMean {
 }
 
 /// Ascending, with NaN behind all numbers.
-fn ascending(one: &f64, other: &f64) -> Ordering {
+pub(super) fn ascending(one: &f64, other: &f64) -> Ordering {
     one.is_nan().cmp(&other.is_nan()).then_with(|| one.total_cmp(other))
 }
 

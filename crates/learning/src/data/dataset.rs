@@ -6,6 +6,7 @@ use crate::dense::Rows;
 use fedgenie_core::math::float::sqrt;
 use ndarray::Array2;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The targets, one for each example.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +82,7 @@ impl std::fmt::Display for Shape {
 /// Features (example × feature, in row-major order) and targets of the same examples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
-    features: Features,
+    features: Arc<Features>,
     targets: Targets,
     shape: Shape,
     groups: Option<Vec<u32>>,
@@ -118,7 +119,23 @@ impl Dataset {
             );
         }
         let shape = Shape { channels: features.width(), height: 1, width: 1 };
-        Self { features, targets, shape, groups: None }
+        Self { features: Arc::new(features), targets, shape, groups: None }
+    }
+
+    /// The same examples with other labels of some, below the number of classes; it shares the features.
+    ///
+    /// # Panics
+    /// If they have no labels.
+    #[must_use]
+    pub fn relabelled(&self, examples: impl IntoIterator<Item = u32>, mut label: impl FnMut(u8) -> u8) -> Self {
+        let mut other = self.clone();
+        let Targets::Classes { labels, classes } = &mut other.targets else { panic!("examples have labels") };
+        for example in examples {
+            let labels = &mut labels[example as usize];
+            *labels = label(*labels);
+            assert!(usize::from(*labels) < *classes, "a label is below the number of classes");
+        }
+        other
     }
 
     /// The same examples, whose features are images of this shape.
@@ -164,7 +181,7 @@ impl Dataset {
 
     /// The features, example × feature, unpacked where they are bytes.
     pub fn features(&self) -> Cow<'_, Array2<f32>> {
-        match &self.features {
+        match &*self.features {
             Features::Numbers(numbers) => Cow::Borrowed(numbers),
             bytes @ Features::Bytes(..) => {
                 let mut numbers = bytes.clone();
@@ -198,7 +215,7 @@ impl Dataset {
                 Targets::Classes { labels, classes: *classes }
             }
         };
-        Self { features: self.features.select(examples), targets, shape: self.shape, groups: None }
+        Self { features: Arc::new(self.features.select(examples)), targets, shape: self.shape, groups: None }
     }
 
     /// The targets.
@@ -255,7 +272,7 @@ impl Split {
         assert!(self.train.examples() > 0, "there is an example to learn the scale from");
         let area = self.train.shape.height * self.train.shape.width;
         let (channels, width) = (self.train.shape.channels, self.train.width());
-        let training = self.train.features.unpack();
+        let training = Arc::make_mut(&mut self.train.features).unpack();
         let scales: Vec<Scale> = (0..channels)
             .map(|channel| {
                 let examples = training.as_slice().expect("in row-major order").chunks_exact(width.max(1));
@@ -263,7 +280,8 @@ impl Split {
             })
             .collect();
         for (part, name) in [(&mut self.train, "training"), (&mut self.test, "test")] {
-            for (example, mut features) in part.features.unpack().rows_mut().into_iter().enumerate() {
+            for (example, mut features) in Arc::make_mut(&mut part.features).unpack().rows_mut().into_iter().enumerate()
+            {
                 for (index, value) in features.iter_mut().enumerate() {
                     let Scale { mean, deviation } = scales[index / area];
                     let scaled = ((f64::from(*value) - mean) / deviation) as f32;

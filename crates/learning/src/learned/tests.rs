@@ -1,13 +1,13 @@
 //! Three rounds of each algorithm by hand, with two clients that hold a row each; and invariants of folding.
 
 use super::*;
-use crate::algorithm::{AlgorithmsConfig, Done, JobMemory, JobRule, Scene};
+use crate::algorithm::{AlgorithmsConfig, Done, JobMemory, JobRule, RowDivisor, Scene};
 use crate::data::partition::Partition;
 use crate::data::{Dataset, Split, Targets};
 use crate::model::LinearRegression;
 use crate::task::{Context, Job, Labelled};
 use crate::trainer::{LocalTraining, OptimizerConfig};
-use crate::training::{Assignment, train};
+use crate::training::{Assignment, Rules, train};
 use fedgenie_core::halt::NEVER;
 use ndarray::Array2;
 
@@ -39,6 +39,9 @@ impl<'a> Case<'a> {
             task: "rows",
             has_model: true,
             has_gradient: true,
+            rows: RowDivisor::Selected,
+            has_losses: true,
+            has_rows: false,
             has_own_combination: false,
         };
         let entries: AlgorithmsConfig = toml::from_str(entries).unwrap();
@@ -66,7 +69,14 @@ impl<'a> Case<'a> {
         }
         let mut updates = vec![Update::default(); jobs.len()];
         let context = Context { settings, streams, loss_rms: false, halt: &NEVER };
-        train((*task, learner.algorithm.job.as_deref()), &context, &jobs, false, &mut updates).unwrap();
+        train(
+            (*task, Rules { job: learner.algorithm.job.as_deref(), hostile: None }),
+            &context,
+            &jobs,
+            false,
+            &mut updates,
+        )
+        .unwrap();
         let mut arrivals = Vec::new();
         for (&(client, _), update) in clients.iter().zip(&updates) {
             arrivals.push(Arrival {

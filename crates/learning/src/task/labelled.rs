@@ -14,6 +14,7 @@ pub mod test_split;
 
 use super::clusters::ClusterNetworks;
 use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelState, On, Task, Worker};
+use crate::adversary::Adversaries;
 use crate::data::partition::{ClassCounts, Partition, TestSplit};
 use crate::data::{Dataset, Split};
 use crate::layout::{Layout, Scope, Update};
@@ -50,6 +51,10 @@ pub struct Labelled {
     valid_examples: Vec<u32>,
     /// What is measured, in the order of the values.
     metrics: Vec<&'static Definition>,
+    /// Pairs of classes that hostile clients exchange: then the share of exchanged test examples is measured last.
+    exchanged: Arc<[[u32; 2]]>,
+    /// The training examples with the labels that they have in the data, where hostile clients train on others.
+    honest: Option<Arc<Split>>,
 }
 
 impl std::fmt::Debug for Labelled {
@@ -73,6 +78,8 @@ impl Labelled {
             partition,
             start: start.map(|start| vec![start]),
             test_split: None,
+            exchanged: Arc::default(),
+            honest: None,
         }
     }
 
@@ -221,6 +228,24 @@ impl Task for Labelled {
 
     fn appendix(&self) -> Appendix {
         Appendix { controls: self.controls(), ..Appendix::default() }
+    }
+
+    fn relabelled(&self, hostile: &Adversaries) -> Result<Arc<dyn Task>, String> {
+        let Some((_, classes)) = self.data.train.classes() else {
+            return Err("needs examples with classes; take another attack".to_owned());
+        };
+        if !self.partition.is_dealt() {
+            return Err("needs examples that belong to one client each; take another partition".to_owned());
+        }
+        let exchanged = hostile.attack.pairs().unwrap_or_default();
+        if let Some(class) = exchanged.iter().flatten().find(|class| **class as usize >= classes) {
+            return Err(format!("names class {class}; there are {classes}, from 0 on"));
+        }
+        let examples = hostile.clients.iter().flat_map(|&client| self.partition.client(client).into_owned());
+        let train = self.data.train.relabelled(examples, |label| hostile.attack.label(label, classes));
+        let data = Arc::new(Split { train, test: self.data.test.clone() });
+        let honest = Some(self.data.clone());
+        Ok(Arc::new(Self { data, exchanged: exchanged.into(), honest, ..self.clone() }))
     }
 
     fn losses(&self) -> Option<&dyn Losses> {

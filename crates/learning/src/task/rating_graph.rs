@@ -66,7 +66,7 @@ const METRICS: [&Definition; 3] = [&RMSE, &MAE, &LOSS];
 /// The measures on data.
 pub fn measures(has_valid: bool) -> Measures {
     let of_data = METRICS.map(|metric| metric.measure).to_vec();
-    Measures { of_data, of_model: Vec::new(), has_valid, main: 0 }
+    Measures { of_data, has_valid, main: 0, ..Measures::default() }
 }
 
 /// Graphs of all clients, and the network.

@@ -93,7 +93,7 @@ impl Settings {
     pub fn measures(&self, model: &dyn RowRecommender, quality: &str, has_valid: bool) -> Option<Measures> {
         let of_data = Ranker::measures(&self.cutoffs);
         let main = of_data.iter().position(|measure| measure.name == quality)?;
-        Some(Measures { of_data, of_model: self.of_model(model.has_proxy()), has_valid, main })
+        Some(Measures { of_data, of_model: self.of_model(model.has_proxy()), has_valid, main, ..Measures::default() })
     }
 }
 

@@ -11,7 +11,7 @@ use fedgenie_learning::algorithm::JobMemory;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::{Context, Job, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, Schedule};
-use fedgenie_learning::training::{Assignment, JobFailure, train};
+use fedgenie_learning::training::{Assignment, JobFailure, Rules, train};
 use std::sync::PoisonError;
 
 /// A part of the training of a control.
@@ -71,7 +71,8 @@ impl World {
             around(part, &mut || {
                 let context = Context { settings: &settings, halt, ..self.context() };
                 let jobs = [Assignment { job: job_of(largest, &start), memory: JobMemory::default() }];
-                done = train((task, None), &context, &jobs, false, &mut [Update::default()]).map_err(failed);
+                done =
+                    train((task, Rules::default()), &context, &jobs, false, &mut [Update::default()]).map_err(failed);
             });
             done?;
         }
@@ -148,7 +149,7 @@ impl World {
             let job = |&client: &ClientId| Assignment { job: job_of(client, &start), memory: JobMemory::default() };
             let jobs: Vec<Assignment<'_>> = clients.iter().map(job).collect();
             let updates = &mut updates[..jobs.len()];
-            train((task, None), &context, &jobs, false, updates).map_err(failed)?;
+            train((task, Rules::default()), &context, &jobs, false, updates).map_err(failed)?;
             if halt.is_due() {
                 return Err(RunError::Halted);
             }

@@ -30,7 +30,7 @@ use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::learned;
 use fedgenie_learning::learned::{Arrival, Folded, Learner, Remember, Sent, SharedModels, Tier, Unfolded};
 use fedgenie_learning::task::{Context, Need, PrivateView, Task};
-use fedgenie_learning::training::{Assignment, train};
+use fedgenie_learning::training::{Assignment, Rules, train};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -155,17 +155,21 @@ impl<'w> Learning<'w> {
         if self.halt.is_due() { Err(RunError::Halted) } else { Ok(()) }
     }
 
+    fn rules(&self) -> Rules<'_> {
+        Rules { job: self.learner.algorithm.job.as_deref(), hostile: self.world.adversaries.as_ref() }
+    }
+
     /// Trains jobs; update `i` is that of job `i`. A fault is noted. What other runs of the world have trained from the
     /// model that all begin with is not trained again.
     fn train_jobs(&self, context: &Context<'_>, jobs: &[Assignment<'_>], parallel: bool, updates: &mut [Update]) {
-        let rule = self.learner.algorithm.job.as_deref();
+        let rules = self.rules();
         let first = &self.world.first_updates;
         let key = |job: &Assignment<'_>| first.key(job, context.loss_rms);
         // A trial wants to know what training costs.
         let may_share = !self.has_drifted && self.task.together().is_none() && self.trial.is_none();
         let keys: Vec<Option<FirstJob>> = if may_share { jobs.iter().map(key).collect() } else { Vec::new() };
         if keys.iter().all(Option::is_none) {
-            return self.faults.note(train((self.task, rule), context, jobs, parallel, updates));
+            return self.faults.note(train((self.task, rules), context, jobs, parallel, updates));
         }
         let (mut others, mut places) = (Vec::new(), Vec::new());
         for (place, (job, key)) in jobs.iter().zip(&keys).enumerate() {
@@ -178,7 +182,7 @@ impl<'w> Learning<'w> {
             }
         }
         let mut fresh: Vec<Update> = places.iter().map(|&place| std::mem::take(&mut updates[place])).collect();
-        let trained = train((self.task, rule), context, &others, parallel, &mut fresh);
+        let trained = train((self.task, rules), context, &others, parallel, &mut fresh);
         let is_whole = trained.is_ok() && !context.halt.is_due();
         self.faults.note(trained);
         for (place, update) in places.into_iter().zip(fresh) {
@@ -211,6 +215,10 @@ impl<'w> Learning<'w> {
         let context = Context { loss_rms: wants.loss_rms, halt: &self.halt, ..self.world.context() };
         let mut updates = std::mem::take(&mut self.updates);
         self.train_jobs(&context, &jobs, parallel, &mut updates[..jobs.len()]);
+        if let Some(hostile) = &self.world.adversaries {
+            let sent: Vec<(ClientId, &[f32])> = jobs.iter().map(|one| (one.job.client, one.job.start)).collect();
+            hostile.forge_together(&sent, &mut updates[..jobs.len()]);
+        }
         self.updates = updates;
         self.faults.check(round)?;
         if self.halt.is_due() {

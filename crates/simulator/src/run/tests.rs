@@ -63,6 +63,7 @@ pub fn world(base: &str, more: &str) -> World {
     let TrainingLines { epochs, batch, lr } = training.unwrap_or(TrainingLines { epochs: 1, batch: 32, lr: 1.0 });
     let sgd = OptimizerConfig::Sgd { lr, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
     let plan = WorldPlan {
+        adversary: None,
         controls: Default::default(),
         protocol,
         population,

@@ -40,9 +40,12 @@ impl WorldPlan {
     }
 
     /// The algorithm, if it is defined for the rest of the scenario.
-    pub(super) fn algorithm(&self, rule: &Rule, task: Option<&dyn Task>) -> Result<Algorithm, WorldError> {
+    ///
+    /// # Errors
+    /// If it is not, or if rounds have fewer updates than it needs.
+    pub(super) fn algorithm(&self, rule: &mut Rule, task: Option<&dyn Task>) -> Result<Algorithm, WorldError> {
         let weighs = |staleness: Staleness| staleness != Staleness::Constant;
-        let (has_edges, weighs_age) = match rule {
+        let (has_edges, weighs_age) = match &*rule {
             Rule::Rounds(rule) => (false, rule.carry.is_some_and(weighs)),
             Rule::Buffered(rule) => (false, weighs(rule.staleness)),
             Rule::Hierarchical(rule) => (true, rule.buffer.is_some_and(|buffer| weighs(buffer.staleness))),
@@ -53,6 +56,7 @@ impl WorldPlan {
             has_noise: self.training.noise.is_some(),
             weighting: self.aggregation.weighting(),
             server: &self.aggregation.server,
+            rows: self.aggregation.rows,
             protocol: self.protocol.kind(),
             has_edges,
             has_clusters: self.clusters.is_some(),
@@ -60,9 +64,22 @@ impl WorldPlan {
             task: self.task.about().name,
             has_model: task.is_some_and(|task| !task.layout().is_empty()),
             has_gradient: task.and_then(Task::losses).is_some_and(Losses::has_gradient),
+            has_losses: task.is_some_and(|task| task.losses().is_some()),
+            has_rows: task.is_some_and(|task| task.layout().rows() > 0),
             has_own_combination: task.is_some_and(|task| task.combination().is_some()),
         };
         let algorithm = Algorithm::new(&self.algorithm, &scene).map_err(|complaint| complaint.below("algorithm"))?;
+        if let Some(combine) = &algorithm.combine {
+            let least = combine.least_updates();
+            rule.need(least).map_err(|found| {
+                let path = format!("algorithm.{}", algorithm.combined_by.unwrap_or_default());
+                let message = format!(
+                    "is defined for rounds of at least {least} updates, and the protocol waits for {found}; ask more \
+                     clients, or expect fewer hostile ones"
+                );
+                WorldError::scenario(&path, message)
+            })?;
+        }
         let outside = self.outside.clone();
         let refuse = |path, message| Err(WorldError::scenario(path, message));
         if outside.is_some() && algorithm.combine.is_some() {

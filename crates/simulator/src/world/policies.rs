@@ -29,7 +29,7 @@ impl World {
     /// Whether updates are combined by weights, so that a policy may give them.
     pub(crate) fn takes_weights(&self) -> bool {
         let has_own = self.task.as_ref().is_some_and(|task| task.combination().is_some());
-        !has_own && self.training.algorithm.combine.as_ref().is_none_or(|rule| rule.takes_weights())
+        !has_own && self.training.algorithm.takes_weights()
     }
 
     /// Makes a policy for a server that selects among all clients.

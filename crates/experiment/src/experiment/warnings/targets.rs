@@ -10,7 +10,7 @@ pub(in super::super) fn backward(scenario: &Scenario) -> Vec<String> {
     let mut all = Vec::new();
     for arm in 0..scenario.arms.len() {
         let sections = scenario.sections_of(arm);
-        let metrics = sections.metrics(&scenario.plan_of(arm).task.measures());
+        let metrics = sections.metrics(&scenario.plan_of(arm).declared_measures());
         for target in sections.evaluate.targets.iter().chain(&sections.stop.target) {
             let Some(metric) = metric::named(&metrics, &target.metric) else { continue };
             let (is_backward, less, meant) = match metric.better {

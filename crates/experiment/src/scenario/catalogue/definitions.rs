@@ -2,6 +2,7 @@
 
 use crate::scenario::seeds;
 use fedgenie_core::catalogue::documentation;
+use fedgenie_learning::adversary;
 use fedgenie_learning::algorithm;
 use fedgenie_learning::ratings::split;
 use fedgenie_simulator::world::controls;
@@ -10,6 +11,7 @@ use fedgenie_simulator::world::controls;
 /// is the summary.
 pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
     let source = match (kind, name) {
+        ("section", "adversary") => adversary::DOCUMENTED,
         ("section", "aggregation") => algorithm::fold::DOCUMENTED,
         ("section", "algorithm") => algorithm::DOCUMENTED,
         ("section", "controls") => controls::DOCUMENTED,

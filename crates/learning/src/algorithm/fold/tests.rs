@@ -16,6 +16,7 @@ fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: 
         start,
         parameters,
         rows: &[],
+        loss: None,
         steps: None,
         rate: 1.0,
     }
@@ -89,6 +90,7 @@ fn the_order_of_arrival_does_not_change_a_bit() {
                 start: &sent[29 - index as usize],
                 parameters: &sent[index as usize],
                 rows: &[],
+                loss: None,
                 steps: None,
                 rate: 1.0,
             })
@@ -231,6 +233,7 @@ fn coefficients(aging: Aging, normalise: bool, contributions: &[Contribution<'_>
         rows: RowDivisor::Selected,
         normalise,
         combine: None,
+        centre: &[],
     };
     let mut global = vec![1.0, -1.0];
     fold.changes(&mut global, contributions, 0, |_, parameters, changes| {
@@ -274,7 +277,7 @@ fn rows_take_in_weights_of_their_own() {
     let of = |rows, normalise| {
         let (mut global, layout) = (vec![0.0_f32; 3], &layout);
         let (weighting, aging) = (Weighting::Uniform, Aging::Relative);
-        let fold = Fold { layout, cluster: 0, weighting, aging, rows, normalise, combine: None };
+        let fold = Fold { layout, cluster: 0, weighting, aging, rows, normalise, combine: None, centre: &[] };
         fold.changes(&mut global, &both, 0, |_, parameters, changes| parameters[0] += changes[0] as f32);
         global
     };

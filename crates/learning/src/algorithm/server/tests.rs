@@ -17,6 +17,7 @@ fn contribution<'a>(client: u32, examples: usize, start: &'a [f32], parameters: 
         start,
         parameters,
         rows: &[],
+        loss: None,
         steps: None,
         rate: 1.0,
         weight: None,

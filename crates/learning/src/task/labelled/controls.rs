@@ -57,7 +57,8 @@ impl Labelled {
     /// The metrics of the constants on test and validation data.
     pub(super) fn controls(&self) -> Controls {
         let set_aside = &self.valid_examples;
-        let (name, outputs) = match counts(&self.data.train, set_aside) {
+        let honest = self.honest.as_ref().unwrap_or(&self.data);
+        let (name, outputs) = match counts(&honest.train, set_aside) {
             Some(counts) => {
                 let all = counts.iter().sum::<usize>() as f64;
                 ("majority", counts.into_iter().map(|count| ln(count as f64 / all)).collect())

@@ -1,9 +1,9 @@
 //! Measures of labelled rows.
 
 use super::Labelled;
-use crate::metric::Definition;
 use crate::metric::accuracy::ACCURACY;
 use crate::metric::loss::LOSS;
+use crate::metric::{Definition, Scores};
 use crate::model::{Batch, Evaluation, outputs};
 use fedgenie_core::halt::Effort;
 use fedgenie_core::metric::Measures;
@@ -24,7 +24,7 @@ impl Labelled {
     /// compared by the last of the others.
     pub fn measures(classifies: bool, more: &[&'static Definition], has_valid: bool) -> Measures {
         let of_data = Self::metrics(classifies, more).into_iter().map(|metric| metric.measure).collect();
-        Measures { main: usize::from(classifies), of_data, of_model: Vec::new(), has_valid }
+        Measures { main: usize::from(classifies), of_data, has_valid, ..Measures::default() }
     }
 
     /// Writes the measures of a model on some examples, of which the sums are known, and returns the number of
@@ -36,14 +36,29 @@ impl Labelled {
         effort: Effort<'_>,
         values: &mut [f64],
     ) -> f64 {
-        let needs_outputs = self.metrics.iter().any(|metric| metric.needs_outputs());
+        let needs_outputs = !self.exchanged.is_empty() || self.metrics.iter().any(|metric| metric.needs_outputs());
         let found = needs_outputs.then(|| outputs(&*self.model, model, batches, effort));
         // Some of the outputs may be missing.
         if effort.halt.is_due() {
             return 0.0;
         }
         let of = |metric: &&Definition| metric.of_examples(&sums, found.as_ref());
-        values.iter_mut().zip(self.metrics.iter().map(of)).for_each(|(value, found)| *value = found);
+        let success = found.as_ref().and_then(Scores::of).map_or(f64::NAN, |scores| self.exchanged_share(&scores));
+        let all = self.metrics.iter().map(of).chain([success]);
+        values.iter_mut().zip(all).for_each(|(value, found)| *value = found);
         sums.examples as f64
+    }
+
+    /// Of the examples of the first class of a pair that hostile clients exchange, the share that is taken for the
+    /// second; NaN without such examples.
+    fn exchanged_share(&self, scores: &Scores<'_>) -> f64 {
+        let (mut all, mut taken) = (0_u32, 0_u32);
+        for (class, found) in scores.predictions() {
+            if let Some([_, to]) = self.exchanged.iter().find(|[from, _]| *from as usize == class) {
+                all += 1;
+                taken += u32::from(*to as usize == found);
+            }
+        }
+        f64::from(taken) / f64::from(all)
     }
 }

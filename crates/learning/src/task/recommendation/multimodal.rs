@@ -66,7 +66,7 @@ impl Settings {
         let mut of_data = Ranker::measures(cutoffs);
         of_data.push(LOSS.measure);
         let main = of_data.iter().position(|measure| measure.name == quality)?;
-        Some(Measures { of_data, of_model: Vec::new(), has_valid, main })
+        Some(Measures { of_data, has_valid, main, ..Measures::default() })
     }
 }
 

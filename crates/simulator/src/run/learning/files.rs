@@ -15,19 +15,30 @@ impl Learning<'_> {
     }
 
     /// The contents of a file with the algorithm's memory, if it has one: `server.c.TENSOR` and, of clients that have
-    /// some, `client.K.c.TENSOR`, with the names and shapes of the model's file.
+    /// some, `client.K.c.TENSOR`, with the names and shapes of the model's file; `server.centre.TENSOR` is the last
+    /// change of the model, where the combination remembers it.
     pub fn memory_file(&self) -> Option<Vec<u8>> {
-        let [of_server, of_client] = self.learner.algorithm.job.as_ref()?.remembers()?;
         let memory = &self.state.memory;
-        let server = memory.server()?;
+        let of_job = self.learner.algorithm.job.as_ref().and_then(|job| job.remembers()).zip(memory.server());
+        let last = self.state.servers[0].last_change();
+        if of_job.is_none() && last.is_empty() {
+            return None;
+        }
         let named = |of: String, numbers: &[f32]| {
             let tensors = tensors_of_models(self.task, &[numbers]).into_iter();
             tensors.map(move |tensor| Tensor { name: format!("{of}.{}", tensor.name), ..tensor })
         };
-        let mut tensors: Vec<Tensor> = named(format!("server.{of_server}"), server).collect();
-        let of_clients =
-            memory.clients().map(|(client, numbers)| named(format!("client.{}.{of_client}", client.0), numbers));
-        tensors.extend(of_clients.flatten());
+        let mut tensors: Vec<Tensor> = Vec::new();
+        if !last.is_empty() {
+            let last: Vec<f32> = last.iter().map(|&number| number as f32).collect();
+            tensors.extend(named("server.centre".to_owned(), &last));
+        }
+        if let Some(([of_server, of_client], server)) = of_job {
+            tensors.extend(named(format!("server.{of_server}"), server));
+            let of_clients =
+                memory.clients().map(|(client, numbers)| named(format!("client.{}.{of_client}", client.0), numbers));
+            tensors.extend(of_clients.flatten());
+        }
         Some(to_safetensors(&tensors))
     }
 }

@@ -171,4 +171,10 @@ impl<'w> Server<'w> {
             }
         }
     }
+
+    /// The share of these clients in all selections so far; 0 before the first.
+    fn share_of(&self, clients: &[ClientId]) -> f64 {
+        let theirs: u64 = clients.iter().map(|client| u64::from(self.counts[client.index()])).sum();
+        theirs as f64 / self.participation.total().max(1) as f64
+    }
 }

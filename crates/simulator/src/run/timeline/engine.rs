@@ -9,7 +9,7 @@ use super::audit::Audit;
 use super::candidates::Scopes;
 use super::jobs::{Job, JobId, Jobs, Names, Terms};
 use crate::policy::{Busy, Candidates};
-use crate::population::{Cursors, Interruption, JobDraw, LatencyError};
+use crate::population::{Cursors, Interruption, JobDraw, LatencyError, Load};
 use crate::recorder::{Digests, Sink};
 use crate::run::error::RunError;
 use crate::world::World;
@@ -401,6 +401,9 @@ fn job_of(
         Some(_) if !training.algorithm.sends_more() => [1.0; 2],
         _ => transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64),
     };
-    let work = training.share_of(epochs);
-    Ok((population.draw_work(streams, purpose, (client, number), shares, work)?, transfer))
+    let is_trained = purpose == Purpose::Latency;
+    let beside = if is_trained && training.algorithm.needs_loss() { world.inference_of_job(client) } else { 0.0 };
+    let slowness = world.adversaries.as_ref().map_or(1.0, |hostile| hostile.slowness(client));
+    let load = Load { work: training.share_of(epochs), beside, slowness };
+    Ok((population.draw_work(streams, purpose, (client, number), shares, load)?, transfer))
 }

@@ -317,7 +317,12 @@ impl<'w> Edge<'w> {
         let (edge, turn, round, now) = (self.of.edge, self.selector.turn, self.round, engine.now());
         engine.clear_timer(Timer::Boundary(edge));
         self.cohort.stop_waiting(engine, false, jobs)?;
-        let arrived = || self.cohort.arrived.iter().map(|&id| &engine.jobs[id]);
+        let is_abandoned = self.cohort.arrived.len() < self.rule.edge[edge.index()].quorum;
+        if is_abandoned {
+            self.cohort.arrived.iter().for_each(|&id| engine.waste(id));
+        }
+        let used: &[JobId] = if is_abandoned { &[] } else { &self.cohort.arrived };
+        let arrived = || used.iter().map(|&id| &engine.jobs[id]);
         arrived().for_each(|job| self.invested += job.cost());
         let mut cost = Cost::default();
         self.cohort.jobs.iter().for_each(|&id| cost += engine.jobs[id].cost());

@@ -13,8 +13,9 @@ use crate::run::meters::{Accuracies, HindsightMeter, OpenRound, charge};
 use crate::run::round::clusters::ClusterDecision;
 use crate::run::round::question::Asker;
 use crate::run::timeline::{Accounts, Engine, THE_SERVER};
-use crate::world::World;
+use crate::world::{ADVERSARY_SHARE, World};
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
+use fedgenie_core::metric::Place;
 use fedgenie_core::record::Record;
 use fedgenie_core::time::VirtualTime;
 use serde_json::Map;
@@ -111,6 +112,7 @@ impl<'w> Server<'w> {
         self.metrics.clear();
         self.server_measures.clear();
         let (mut quality, mut edge_accuracy) = (None, None);
+        let hostile = engine.world.adversaries.as_ref().map(|hostile| self.share_of(&hostile.clients));
         if let Some(learning) = &mut self.learning {
             let plan = &self.settings.evaluate;
             let is_last = is_spent || plan.end.is_reached(round, now, &engine.accounts);
@@ -118,6 +120,7 @@ impl<'w> Server<'w> {
             if is_due {
                 let Measured { metrics, servers } = learning.evaluate(plan.evaluated(scopes, parallel))?;
                 (self.metrics, self.server_measures) = (metrics, servers);
+                self.metrics.extend(hostile.map(|share| (ADVERSARY_SHARE.at(Place::Model), share)));
                 if engine.world.charges_evaluation {
                     self.evaluated = now + charge(engine, round)?;
                 }
@@ -288,6 +291,13 @@ impl<'w> Server<'w> {
         engine.note(&Record::Closed { round, time: closed, reward, regret, down_bytes, up_bytes })?;
         let is_recorded = round.0.is_multiple_of(self.settings.record_every);
         engine.digests.seal(is_recorded && engine.sink.wants_checksums(), &mut self.mark);
+        let hostile = engine.world.adversaries.as_ref().map(|hostile| {
+            let mut found = jobs.selected.clone();
+            found.retain(|&client| hostile.has(client));
+            found.sort_unstable();
+            found.dedup();
+            found
+        });
         let summary = RoundSummary {
             round,
             opened,
@@ -306,6 +316,7 @@ impl<'w> Server<'w> {
             servers: servers.as_deref(),
             explain: self.settings.explain.then_some(&*self.explanations),
             updates: self.settings.updates.then_some(&self.updates),
+            adversaries: hostile.as_deref(),
         };
         engine.sink.round(&summary, is_recorded, &self.mark)?;
         if is_recorded {
