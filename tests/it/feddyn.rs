@@ -36,7 +36,7 @@ const STEPS: usize = 3;
 const RATE: f64 = 0.125;
 
 /// Everybody, some, others, everybody, one, some.
-const TURNS: [&[u32]; 6] =
+pub const TURNS: [&[u32]; 6] =
     [&[0, 1, 2, 3, 4, 5, 6, 7, 8], &[5, 0, 3], &[8, 1], &[0, 1, 2, 3, 4, 5, 6, 7, 8], &[3], &[2, 3, 5, 8]];
 
 /// A client's examples: two features, and the number to predict.
@@ -112,7 +112,7 @@ fn slope(model: &[f64], examples: &[[f64; 3]]) -> Change {
 }
 
 /// The change of a job; `more` is added to each slope, by the parameter's place and value.
-fn job(start: &[f64], examples: &[[f64; 3]], more: impl Fn(usize, f64) -> f64) -> Change {
+pub fn job(start: &[f64], examples: &[[f64; 3]], more: impl Fn(usize, f64) -> f64) -> Change {
     let mut model = start.to_vec();
     for _ in 0..STEPS {
         let slopes = slope(&model, examples);

@@ -248,6 +248,7 @@ cohort = 2
                 private: None,
                 epochs: None,
                 correction: None,
+                contrast: None,
             };
             let mut update = fedgenie::layout::Update::default();
             of_slope

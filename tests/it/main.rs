@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a test compares with what the platform gives")]
 
+mod adversary;
 mod afl;
 mod age;
 mod aggregation;
@@ -22,6 +23,7 @@ mod cluster;
 mod clustered_sampling;
 mod combinations;
 mod common_random_numbers;
+mod compression;
 mod conduct;
 mod conformance;
 mod contracts;
@@ -68,6 +70,7 @@ mod looks;
 mod mab_frs;
 mod merge;
 mod messages;
+mod moon;
 mod networks;
 mod oort;
 mod openings;

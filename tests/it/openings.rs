@@ -131,8 +131,16 @@ fn at_a_cloud_that_does_not_wait_clients_train_on_the_data_of_when_they_were_ask
             let source = if moved { (client + 3) % 9 } else { client };
             let start = &models[sent_in as usize - 1];
             let (client, number) = (ClientId(source), JobNumber(turns[server]));
-            let job =
-                Job { client, round: Round(sent_in), number, start, private: None, epochs: None, correction: None };
+            let job = Job {
+                client,
+                round: Round(sent_in),
+                number,
+                start,
+                private: None,
+                epochs: None,
+                correction: None,
+                contrast: None,
+            };
             let mut update = Update::default();
             task.train(&job, &world.context(), &mut Worker::default(), &mut update).unwrap();
             // One update, with all the weight that there is.

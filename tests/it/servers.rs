@@ -244,6 +244,7 @@ fn data_move_between_servers() {
             private: None,
             epochs: None,
             correction: None,
+            contrast: None,
         };
         let mut update = Update::default();
         task.train(&job, &world.context(), &mut Worker::default(), &mut update).unwrap();

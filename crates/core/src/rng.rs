@@ -85,9 +85,14 @@ pub enum Purpose {
     /// What hostile clients send: entity = client, index = number of its job; a uniform for each number, of which the
     /// noise is the normal quantile. Which clients are hostile: entity = 2^32 − 1, index = 0.
     Attack = 18,
+    /// Rounding at random, and numbers that are drawn, in encodings of updates: entity = client, index = number of its
+    /// job.
+    Compression = 19,
+    /// The same in encodings of the models that clients are sent.
+    Broadcast = 20,
 }
 
-const PURPOSES: usize = 18;
+const PURPOSES: usize = 20;
 
 impl Purpose {
     const ALL: [Self; PURPOSES] = [
@@ -109,6 +114,8 @@ impl Purpose {
         Self::Privacy,
         Self::Forecast,
         Self::Attack,
+        Self::Compression,
+        Self::Broadcast,
     ];
 }
 

@@ -52,6 +52,7 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig, ServerConfig};
+use fedgenie_learning::compression::CompressionConfig;
 use fedgenie_simulator::clusters::ClustersConfig;
 use fedgenie_simulator::policy::{Known, PolicySource};
 use fedgenie_simulator::population::PopulationConfig;
@@ -124,6 +125,9 @@ pub struct Sections {
     /// Hostile clients: what some send in the place of their updates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adversary: Option<AdversaryConfig>,
+    /// Compression: how models and updates are encoded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<CompressionConfig>,
     /// Records: which rounds are written.
     #[serde(default)]
     pub record: RecordConfig,

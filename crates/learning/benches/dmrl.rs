@@ -73,6 +73,7 @@ fn main() {
         private: None,
         epochs: None,
         correction: None,
+        contrast: None,
     };
     let assigned = |client| Assignment { job: job(client), memory: JobMemory::default() };
     let jobs: Vec<Assignment<'_>> = (0..CLIENTS).map(assigned).collect();

@@ -103,6 +103,7 @@ fn main() {
         private: None,
         epochs: None,
         correction: None,
+        contrast: None,
     };
     let assigned = |client: &ClientId| Assignment { job: job(client), memory: JobMemory::default() };
     let jobs: Vec<Assignment<'_>> = clients.iter().map(assigned).collect();

@@ -56,6 +56,7 @@ pub mod geometric_median;
 pub mod krum;
 pub mod median;
 pub mod memory;
+pub mod moon;
 pub mod multi_krum;
 pub mod norm_clipping;
 pub mod qfedavg;
@@ -67,11 +68,12 @@ pub mod whole;
 
 pub use config::{AggregationConfig, RowDivisor, Weighting};
 pub use fold::{Aging, Contribution};
-pub use memory::{JobMemory, Memory};
+pub use memory::{JobMemory, Memory, Remembered};
 pub use scene::Scene;
 pub use server::{ServerConfig, ServerOptimizer};
 pub use whole::{Factors, Gathered};
 
+use crate::compression::CompressionConfig;
 use crate::layout::{Layout, Update};
 use fedgenie_core::catalogue::Named;
 use fedgenie_core::components;
@@ -125,6 +127,7 @@ components! {
         "geometric-median" => GeometricMedian(geometric_median::Config) in "algorithm/geometric_median.rs";
         "krum" => Krum(krum::Config) in "algorithm/krum.rs";
         "median" => Median(median::Config) in "algorithm/median.rs";
+        "moon" => Moon(moon::Config) in "algorithm/moon.rs";
         "multi-krum" => MultiKrum(multi_krum::Config) in "algorithm/multi_krum.rs";
         "norm-clipping" => NormClipping(norm_clipping::Config) in "algorithm/norm_clipping.rs";
         "qfedavg" => QFedAvg(qfedavg::Config) in "algorithm/qfedavg.rs";
@@ -143,9 +146,14 @@ pub trait JobRule: Debug + Send + Sync {
         [0; 2]
     }
 
-    /// Names, in files, of the numbers that the server and each client remember from round to round: `["h", "g"]` makes
-    /// `server.h.TENSOR` and `client.K.g.TENSOR`. `None` if nothing is remembered.
-    fn remembers(&self) -> Option<[&'static str; 2]> {
+    /// What the server and each client remember from round to round; `None` if nothing.
+    fn remembers(&self) -> Option<Remembered> {
+        None
+    }
+
+    /// Weight and temperature of a contrast with representations under the model that was sent, and under what the
+    /// client remembers, which is added to the loss of each step; `None` without one.
+    fn contrast(&self) -> Option<[f64; 2]> {
         None
     }
 
@@ -301,6 +309,8 @@ pub struct Algorithm {
     pub proximal: f64,
     /// The server's step of a program, in the place of combination and `[aggregation] server`.
     pub outside: Option<Arc<dyn FoldRule>>,
+    /// How models and updates are encoded.
+    pub compression: Option<CompressionConfig>,
 }
 
 impl Algorithm {
@@ -357,9 +367,26 @@ impl Algorithm {
         self.job.as_ref().is_some_and(|job| job.needs_loss())
     }
 
-    /// Whether anything travels beside models and updates.
+    /// Bytes that travel, down and up, where the model and the update have so many numbers and, as they are, so many
+    /// bytes.
+    pub fn bytes(&self, plain: [u64; 2], numbers: [u64; 2]) -> [u64; 2] {
+        let (mut bytes, beside) = (plain, self.beside(numbers));
+        if let Some(CompressionConfig { up, down, .. }) = &self.compression {
+            for (place, codec) in [down, up].into_iter().enumerate() {
+                bytes[place] = codec.as_ref().map_or(bytes[place], |codec| codec.bytes(numbers[place]));
+            }
+        }
+        [0, 1].map(|place| bytes[place].saturating_add(beside[place]))
+    }
+
+    /// Whether clients keep what encodings left over.
+    pub fn keeps_errors(&self) -> bool {
+        self.compression.as_ref().is_some_and(CompressionConfig::keeps_errors)
+    }
+
+    /// Whether something else travels than models and updates as they are.
     pub fn sends_more(&self) -> bool {
-        self.beside([1; 2]) != [0; 2]
+        self.compression.is_some() || self.beside([1; 2]) != [0; 2]
     }
 }
 

@@ -284,6 +284,8 @@ pub struct Update {
     pub private: Vec<f32>,
     /// Memory that the algorithm leaves with the client, one number for each of `parameters`, in their order, or empty.
     pub memory: Vec<f32>,
+    /// What its encoding left over, in the same order; empty where nothing is kept.
+    pub error: Vec<f32>,
     /// Mean loss of its examples during the first epoch, each batch as seen before its step.
     pub first_loss: f64,
     /// Mean loss on its examples of the model that it was sent, where the algorithm needs it.
@@ -303,6 +305,7 @@ impl Update {
         self.rows.clear();
         self.private.clear();
         self.memory.clear();
+        self.error.clear();
         (self.first_loss, self.start_loss, self.loss_rms) = (0.0, None, None);
         (self.diverged, self.steps) = (false, 0);
     }

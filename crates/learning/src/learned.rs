@@ -206,7 +206,6 @@ impl State {
         let clients = learner.clients;
         let ids = || (0..clients).map(ClientId::from_index);
         let keeps = task.private().is_some_and(|state| ids().any(|client| state.len(client) > 0));
-        let rule = learner.algorithm.job.as_deref();
         Self {
             round: Round(0),
             models: (0..clusters).map(|cluster| task.initial_model(cluster, streams).into()).collect(),
@@ -214,7 +213,7 @@ impl State {
             private: Arc::new(if keeps { PrivateTable::new(clients) } else { PrivateTable::default() }),
             moved: Arc::new(vec![Round(0); learner.layout.rows()]),
             memories: Arc::new(vec![vec![0.0; task.memory_len()]; servers]),
-            memory: Memory::new(rule, learner.layout.len(), clients),
+            memory: Memory::new(&learner.algorithm, learner.layout.len(), clients),
         }
     }
 
@@ -272,12 +271,15 @@ impl State {
         let contributions: Vec<Contribution<'_>> =
             arrivals.iter().zip(ages).map(|(arrival, age)| arrival.contribution(age)).collect();
         // The step may use the algorithm's memory of this round.
-        if let Some(rule) = &learner.algorithm.job {
+        if learner.algorithm.job.is_some() || learner.algorithm.keeps_errors() {
             let mut left: Vec<&Arrival<'_>> = arrivals.iter().collect();
             left.sort_unstable_by_key(|arrival| (arrival.client, arrival.number));
             let left: Vec<(ClientId, &Update)> =
                 left.into_iter().map(|arrival| (arrival.client, arrival.update)).collect();
-            self.memory.take(&**rule, &learner.layout, &left, learner.clients);
+            if let Some(rule) = &learner.algorithm.job {
+                self.memory.take(&**rule, &learner.layout, &left, learner.clients);
+            }
+            self.memory.take_errors(&left);
         }
         self.step(learner, task, tier, &contributions)?;
         let mut rows = arrivals.iter().map(|arrival| &*arrival.update.rows).collect::<Vec<_>>().concat();

@@ -4,6 +4,7 @@
 
 pub mod adversary;
 pub mod algorithm;
+pub mod compression;
 pub mod data;
 pub mod dense;
 pub mod dmrl;

@@ -9,6 +9,7 @@
 //! The last ones are made of layers of [`network`]. A [`Batch`] is the input of training and evaluation.
 
 mod batch;
+pub mod contrast;
 pub mod families;
 pub mod linear_regression;
 pub mod network;
@@ -17,6 +18,7 @@ pub mod softmax_regression;
 pub mod weights;
 
 pub use batch::Batch;
+pub use contrast::Contrast;
 pub use linear_regression::LinearRegression;
 pub use network::Network;
 pub use outputs::{Outputs, outputs, targets};
@@ -95,6 +97,36 @@ pub trait Model: Send + Sync {
             step(0, &mut parameters[..gradient.len()], gradient);
         }
         loss
+    }
+
+    /// Numbers of the last hidden layer for an example; `None` without such a layer.
+    fn hidden(&self) -> Option<usize> {
+        None
+    }
+
+    /// Appends the outputs of the last hidden layer for each example of a batch, as in an evaluation.
+    ///
+    /// # Panics
+    /// If there is none.
+    fn hidden_outputs(&self, _parameters: &[f32], _batch: Batch<'_>, _scratch: &mut Scratch, _to: &mut Vec<f32>) {
+        panic!("a model with a hidden layer is contrasted");
+    }
+
+    /// As [`Model::descend`], or without a step [`Model::loss_and_gradient`], with a contrast added to the loss whose
+    /// slopes are taken. The loss that is returned is without it.
+    ///
+    /// # Panics
+    /// As these, or if there is no hidden layer.
+    fn descend_contrasted(
+        &self,
+        _parameters: &mut [f32],
+        _batch: Batch<'_>,
+        _gradient: &mut [f32],
+        _work: (&mut StreamRng, &mut Scratch),
+        _contrast: &Contrast<'_>,
+        _step: Option<Step<'_>>,
+    ) -> f32 {
+        panic!("a model with a hidden layer is contrasted");
     }
 
     /// Which parts of the vector are shared by all clusters of edge servers.

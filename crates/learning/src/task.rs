@@ -33,7 +33,7 @@ use crate::adversary::Adversaries;
 use crate::algorithm::Combine;
 use crate::layout::{Layout, Parcel, Update};
 use crate::model::weights::TensorLayout;
-use crate::trainer::{DenseJob, LocalTraining};
+use crate::trainer::{Contrasted, DenseJob, LocalTraining};
 use fedgenie_core::failure::Failure;
 use fedgenie_core::halt::{Effort, Halt};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
@@ -132,6 +132,11 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether its model is a network whose last hidden layer can be contrasted.
+    fn has_hidden(&self) -> bool {
+        false
+    }
+
     /// Losses outside of training; `None` if a model has no loss on a client's data.
     fn losses(&self) -> Option<&dyn Losses> {
         None
@@ -228,15 +233,17 @@ pub struct Job<'a> {
     /// Numbers added to every gradient, one for each parameter of the layout: after clipping, before the proximal term
     /// and decay. Of tables, to the rows that the job moves, in each of its steps.
     pub correction: Option<&'a [f32]>,
+    /// A contrast of representations that is added to the loss of each step.
+    pub contrast: Option<Contrasted<'a>>,
 }
 
 impl<'a> Job<'a> {
     /// The job as one whose steps move all parameters, of which the first `trained` are trained.
     pub(crate) fn dense(&self, context: &Context<'a>, trained: usize) -> DenseJob<'a> {
-        let Self { client, round, number, start, epochs, correction, .. } = *self;
+        let Self { client, round, number, start, epochs, correction, contrast, .. } = *self;
         let Context { settings, streams, loss_rms, halt } = *context;
         let job = DenseJob::new(settings, streams, (client, round, number), (start, trained));
-        DenseJob { epochs, correction, loss_rms, halt, ..job }
+        DenseJob { epochs, correction, contrast, loss_rms, halt, ..job }
     }
 }
 

@@ -24,7 +24,7 @@ pub mod schedule;
 
 pub use crate::local::Length;
 pub(crate) use dense_job::{Buffers, Slopes};
-pub use dense_job::{DenseJob, Wanted};
+pub use dense_job::{Contrasted, DenseJob, Wanted};
 pub use optimizer::{Optimizer, OptimizerConfig};
 pub use schedule::Schedule;
 
@@ -32,7 +32,7 @@ use crate::data::Dataset;
 use crate::lanes::Path;
 pub use crate::layout::Update;
 use crate::local::Told;
-use crate::model::{Batch, Model, Scratch};
+use crate::model::{Batch, Contrast, Model, Scratch};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
 use optimizer::{Decay, Step};
@@ -264,7 +264,10 @@ impl Trainer<'_> {
         order.clear();
         order.extend_from_slice(examples);
         let noise = self.streams.stream(Purpose::TrainingNoise, client.0, number.0);
-        let mut rows = Rows { model, data, noise, squares: job.loss_rms, scratch };
+        // A mean gradient is that of the loss alone.
+        let contrast = job.contrast.filter(|_| matches!(wanted, Wanted::Update(_)));
+        let (contrast, seen) = (contrast.map(|contrast| (contrast, job.start)), [Vec::new(), Vec::new()]);
+        let mut rows = Rows { model, data, noise, squares: job.loss_rms, contrast, seen, scratch };
         if !job.run(order, &mut rows, buffers, &mut wanted) {
             // Numbers left in padding may not be finite; no later job should meet them.
             *scratch = Scratch::on(scratch.path());
@@ -283,14 +286,23 @@ struct Rows<'a> {
     noise: StreamRng,
     /// Whether the loss of each row is asked for: one more forward pass.
     squares: bool,
+    /// A contrast, and the model that was sent.
+    contrast: Option<(Contrasted<'a>, &'a [f32])>,
+    /// Representations of a mini-batch under the model that was sent, and under the client's own last one.
+    seen: [Vec<f32>; 2],
     scratch: &'a mut Scratch,
 }
 
 impl Slopes for Rows<'_> {
     fn slopes(&mut self, parameters: &mut [f32], batch: &[u32], gradient: &mut [f32], tally: Told<'_>) -> bool {
         let squares = self.squares(parameters, batch, &tally);
-        let Self { model, data, noise, scratch, .. } = self;
-        let loss = model.loss_and_gradient(parameters, Batch { data, examples: batch }, gradient, noise, scratch);
+        let loss = match self.contrast {
+            Some(contrast) => self.contrasted(contrast, parameters, batch, gradient, None),
+            None => {
+                let Self { model, data, noise, scratch, .. } = self;
+                model.loss_and_gradient(parameters, Batch { data, examples: batch }, gradient, noise, scratch)
+            }
+        };
         tell(tally, batch.len(), loss, squares)
     }
 
@@ -303,14 +315,38 @@ impl Slopes for Rows<'_> {
         step: &mut Step<'_>,
     ) -> bool {
         let squares = self.squares(parameters, batch, &tally);
-        let Self { model, data, noise, scratch, .. } = self;
         let step = &mut |first, parameters: &mut [f32], slopes: &[f32]| step.take(first, parameters, slopes);
-        let loss = model.descend(parameters, Batch { data, examples: batch }, gradient, noise, scratch, step);
+        let loss = match self.contrast {
+            Some(contrast) => self.contrasted(contrast, parameters, batch, gradient, Some(step)),
+            None => {
+                let Self { model, data, noise, scratch, .. } = self;
+                model.descend(parameters, Batch { data, examples: batch }, gradient, noise, scratch, step)
+            }
+        };
         tell(tally, batch.len(), loss, squares)
     }
 }
 
 impl Rows<'_> {
+    /// A step with a contrast.
+    fn contrasted(
+        &mut self,
+        (Contrasted { mu, temperature, previous }, start): (Contrasted<'_>, &[f32]),
+        parameters: &mut [f32],
+        batch: &[u32],
+        gradient: &mut [f32],
+        step: Option<crate::model::Step<'_>>,
+    ) -> f32 {
+        let Self { model, data, noise, scratch, seen: [near, far], .. } = self;
+        let batch = Batch { data, examples: batch };
+        for (seen, of) in [(&mut *near, start), (&mut *far, previous.unwrap_or(start))] {
+            seen.clear();
+            model.hidden_outputs(of, batch, scratch, seen);
+        }
+        let contrast = Contrast { mu, temperature, near, far };
+        model.descend_contrasted(parameters, batch, gradient, (noise, scratch), &contrast, step)
+    }
+
     /// The sum of the squared losses of a mini-batch, if somebody asks for it, else 0.
     fn squares(&mut self, parameters: &[f32], batch: &[u32], tally: &Told<'_>) -> f64 {
         if tally.is_none() || !self.squares {

@@ -5,12 +5,14 @@
 
 use crate::adversary::Adversaries;
 use crate::algorithm::{Done, JobMemory, JobRule};
+use crate::compression::CompressionConfig;
 use crate::layout::{Layout, Update};
 use crate::private::{PrivateTable, PrivateView};
 use crate::task::{Context, Job, ModelState, Task, Together, Worker};
-use crate::trainer::{LocalTraining, spread};
+use crate::trainer::{Contrasted, LocalTraining, spread};
 use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
+use fedgenie_core::rng::Purpose;
 use std::sync::{Mutex, PoisonError};
 
 /// What decides about jobs beside their task.
@@ -20,6 +22,8 @@ pub struct Rules<'a> {
     pub job: Option<&'a dyn JobRule>,
     /// Clients that send something else.
     pub hostile: Option<&'a Adversaries>,
+    /// How models and updates are encoded.
+    pub compression: Option<&'a CompressionConfig>,
 }
 
 /// A client's job, with the algorithm's memory: the server's as sent, and the client's own.
@@ -37,6 +41,8 @@ struct Scratch {
     of_task: Worker,
     correction: Vec<f32>,
     gradient: Vec<f32>,
+    /// The model that the client decodes.
+    decoded: Vec<f32>,
     /// Those of a job with epochs of its own.
     settings: Option<LocalTraining>,
 }
@@ -78,17 +84,20 @@ pub fn train(
         if context.halt.is_due() {
             return;
         }
-        let Scratch { of_task, correction, gradient, settings } = scratch;
+        let Scratch { of_task, correction, gradient, decoded, settings } = scratch;
         let context = &own_context(context, assigned, settings);
         let train = |job: &Job<'_>, of_task: &mut Worker, update: &mut Update| {
             task.train(job, context, of_task, update).map_err(|source| ("train", source))?;
             forge((task, rules), context, job, update);
+            encode(rules, context, (assigned, job), update);
             Ok(())
         };
+        let sent =
+            Assignment { job: received(rules, context, &assigned.job, decoded), memory: assigned.memory.clone() };
         let trained = match rules.job {
-            None => train(&assigned.job, of_task, update),
+            None => train(&sent.job, of_task, update),
             Some(rule) => {
-                let job = corrected(rule, task.layout(), assigned, correction);
+                let job = corrected(rule, task.layout(), &sent, correction);
                 train(&job, of_task, update)
                     .and_then(|()| note_loss((rule, task), context, &job, update))
                     .and_then(|()| leave((rule, task), context, (assigned, &job), (of_task, gradient), update))
@@ -109,16 +118,27 @@ fn train_together(
 ) -> Result<(), JobFailure> {
     assert_eq!(jobs.len(), updates.len(), "every job has its update");
     let mut corrections = vec![Vec::new(); if rules.job.is_some() { jobs.len() } else { 0 }];
+    let mut decoded = vec![Vec::new(); jobs.len()];
+    let pairs = jobs.iter().zip(&mut decoded);
+    let sent: Vec<Assignment<'_>> = pairs
+        .map(|(assigned, decoded)| {
+            let job = received(rules, context, &assigned.job, decoded);
+            Assignment { job, memory: assigned.memory.clone() }
+        })
+        .collect();
     let all: Vec<Job<'_>> = match rules.job {
-        None => jobs.iter().map(|assigned| assigned.job).collect(),
+        None => sent.iter().map(|assigned| assigned.job).collect(),
         Some(rule) => {
-            let pairs = jobs.iter().zip(&mut corrections);
+            let pairs = sent.iter().zip(&mut corrections);
             pairs.map(|(assigned, correction)| corrected(rule, task.layout(), assigned, correction)).collect()
         }
     };
     let of_all = |source| JobFailure { client: None, method: "train_many", source };
     together.train_many(&all, context, updates).map_err(of_all)?;
-    all.iter().zip(&mut *updates).for_each(|(job, update)| forge((task, rules), context, job, update));
+    for ((job, assigned), update) in all.iter().zip(jobs).zip(&mut *updates) {
+        forge((task, rules), context, job, update);
+        encode(rules, context, (assigned, job), update);
+    }
     let Some(rule) = rules.job else { return Ok(()) };
     let (mut scratch, failed) = (Scratch::default(), FirstFailure::default());
     for (place, ((assigned, job), update)) in jobs.iter().zip(&all).zip(updates).enumerate() {
@@ -136,6 +156,40 @@ fn forge((task, rules): (&dyn Task, Rules<'_>), context: &Context<'_>, job: &Job
     if let Some(hostile) = rules.hostile.filter(|_| !update.diverged && !context.halt.is_due()) {
         hostile.forge((job.client, job.number), (task.layout(), job.start), context.streams, update);
     }
+}
+
+/// The job as the client has it: with the model that it decodes, which is written to a buffer.
+fn received<'a>(rules: Rules<'_>, context: &Context<'_>, job: &Job<'a>, decoded: &'a mut Vec<f32>) -> Job<'a> {
+    let Some(codec) = rules.compression.and_then(|compression| compression.down.as_ref()) else { return *job };
+    decoded.clear();
+    decoded.extend_from_slice(job.start);
+    codec.encode(decoded, false, &mut context.streams.stream(Purpose::Broadcast, job.client.0, job.number.0));
+    Job { start: decoded, ..*job }
+}
+
+/// Encodes an update. Its change counts from the model that the client decoded, and is put on the one that was sent.
+fn encode(rules: Rules<'_>, context: &Context<'_>, (assigned, job): (&Assignment<'_>, &Job<'_>), update: &mut Update) {
+    let Some(compression) = rules.compression.filter(|_| !update.diverged && !context.halt.is_due()) else { return };
+    let Update { parameters, error, .. } = update;
+    // Without tables an update has the numbers of the vector, in its order.
+    let left = |place: usize| assigned.memory.error.as_ref().map_or(0.0, |error| f64::from(error[place]));
+    let changes = parameters.iter().zip(job.start).enumerate();
+    let wanted: Vec<f32> =
+        changes.map(|(place, (after, before))| (f64::from(*after) - f64::from(*before) + left(place)) as f32).collect();
+    let mut sent = wanted.clone();
+    let keeps = compression.keeps_errors();
+    if let Some(codec) = &compression.up {
+        let (client, number) = (job.client.0, job.number.0);
+        codec.encode(&mut sent, !keeps, &mut context.streams.stream(Purpose::Compression, client, number));
+    }
+    error.clear();
+    if keeps {
+        error.extend(wanted.iter().zip(&sent).map(|(wanted, sent)| wanted - sent));
+    }
+    for ((parameter, start), sent) in parameters.iter_mut().zip(assigned.job.start).zip(sent) {
+        *parameter = (f64::from(*start) + f64::from(sent)) as f32;
+    }
+    update.diverged |= !update.is_finite();
 }
 
 /// The context of a job. A task that looks at the settings alone trains for the epochs of the job as well.
@@ -156,7 +210,11 @@ fn corrected<'a>(
     correction: &'a mut Vec<f32>,
 ) -> Job<'a> {
     let is_corrected = rule.correct(layout, &assigned.memory, correction);
-    Job { correction: is_corrected.then_some(&**correction), ..assigned.job }
+    let contrast = rule.contrast().map(|[mu, temperature]| {
+        let previous = assigned.memory.client.as_deref();
+        Contrasted { mu, temperature, previous }
+    });
+    Job { correction: is_corrected.then_some(&**correction), contrast, ..assigned.job }
 }
 
 /// The loss of the model that the client was sent, where the algorithm needs it.
@@ -198,7 +256,7 @@ fn leave(
     }
     let mut left = std::mem::take(&mut update.memory);
     let rate = f64::from(context.settings.rate(job.round));
-    rule.leave(&Done { layout, start: job.start, update, rate, memory, gradient }, &mut left);
+    rule.leave(&Done { layout, start: assigned.job.start, update, rate, memory, gradient }, &mut left);
     update.memory = left;
     Ok(())
 }

@@ -40,6 +40,7 @@ use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::adversary::Adversaries;
 use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig, FoldRule};
+use fedgenie_learning::compression::CompressionConfig;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::task::{Context, Task};
 use fedgenie_learning::trainer::LocalTraining;
@@ -91,6 +92,8 @@ pub struct WorldPlan {
     pub controls: ControlsConfig,
     /// Hostile clients, if there are any.
     pub adversary: Option<AdversaryConfig>,
+    /// How models and updates are encoded.
+    pub compression: Option<CompressionConfig>,
 }
 
 /// Clients, data, and the truth about them.

@@ -89,6 +89,7 @@ impl Part {
             budget: sections.budget.as_ref().map(BudgetConfig::plan),
             controls: sections.controls.clone(),
             adversary: sections.adversary.clone(),
+            compression: sections.compression.clone(),
         };
         Ok(Self { sections, plan, files, tree: rest.clone() })
     }

@@ -306,6 +306,9 @@ impl Sections {
         if let Some(adversary) = &self.adversary {
             adversary.check().map_err(|complaint| complaint.below("adversary"))?;
         }
+        if let Some(compression) = &self.compression {
+            compression.check().map_err(|complaint| complaint.below("compression"))?;
+        }
         let server = self.aggregation.server.kind();
         self.aggregation.check().map_err(|complaint| complaint.below(server).below("aggregation.server"))?;
         self.check_regret()

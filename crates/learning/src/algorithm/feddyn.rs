@@ -41,7 +41,7 @@
 //! weighting = "uniform"
 //! ```
 
-use super::{AlgorithmSettings, Done, JobMemory, JobRule, Scene, ServerConfig, Weighting};
+use super::{AlgorithmSettings, Done, JobMemory, JobRule, Remembered, Scene, ServerConfig, Weighting};
 use crate::layout::Layout;
 use fedgenie_core::config::Complaint;
 use schemars::JsonSchema;
@@ -104,8 +104,8 @@ struct FedDyn {
 }
 
 impl JobRule for FedDyn {
-    fn remembers(&self) -> Option<[&'static str; 2]> {
-        Some(["h", "g"])
+    fn remembers(&self) -> Option<Remembered> {
+        Some(Remembered { server: Some("h"), client: "g" })
     }
 
     fn takes_weights(&self) -> bool {

@@ -45,7 +45,7 @@
 //! weighting = "uniform"
 //! ```
 
-use super::{AlgorithmSettings, Done, JobMemory, JobRule, Scene};
+use super::{AlgorithmSettings, Done, JobMemory, JobRule, Remembered, Scene};
 use crate::layout::Layout;
 use crate::trainer::OptimizerConfig;
 use fedgenie_core::config::Complaint;
@@ -112,12 +112,12 @@ impl JobRule for Scaffold {
         [1; 2]
     }
 
-    fn remembers(&self) -> Option<[&'static str; 2]> {
-        Some(["c"; 2])
+    fn remembers(&self) -> Option<Remembered> {
+        Some(Remembered { server: Some("c"), client: "c" })
     }
 
     fn correct(&self, layout: &Layout, memory: &JobMemory, correction: &mut Vec<f32>) -> bool {
-        let JobMemory { server, client } = memory;
+        let JobMemory { server, client, .. } = memory;
         correction.clear();
         correction.extend((0..layout.trained()).map(|index| at(server.as_ref(), index) - at(client.as_ref(), index)));
         correction.resize(layout.len(), 0.0);
@@ -129,7 +129,7 @@ impl JobRule for Scaffold {
     }
 
     fn leave(&self, done: &Done<'_>, left: &mut Vec<f32>) {
-        let Done { layout, start, update, rate, memory: JobMemory { server, client }, gradient } = *done;
+        let Done { layout, start, update, rate, memory: JobMemory { server, client, .. }, gradient } = *done;
         let span = update.steps as f64 * rate;
         if !self.takes_gradient && span == 0.0 {
             return;

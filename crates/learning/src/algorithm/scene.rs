@@ -35,6 +35,8 @@ pub struct Scene<'a> {
     pub has_gradient: bool,
     /// Whether the task knows the loss of a model on a client's own examples.
     pub has_losses: bool,
+    /// Whether the model is a network with a hidden layer.
+    pub has_hidden: bool,
     /// Whether the model has tables of which a client moves some rows.
     pub has_rows: bool,
     /// Whether the task's model combines updates in a way of its own.

@@ -22,6 +22,7 @@ fn scene<'a>(optimizer: &'a OptimizerConfig, server: &'a ServerConfig) -> Scene<
         has_model: true,
         has_gradient: true,
         has_losses: true,
+        has_hidden: true,
         has_rows: false,
         has_own_combination: false,
     }
@@ -122,6 +123,8 @@ fn what_is_not_defined_is_refused_by_name() {
         ("feddyn", Scene { proximal: 0.1, ..plain }, "[training] proximal"),
         ("feddyn", Scene { has_noise: true, ..plain }, "[privacy]"),
         ("feddyn", Scene { has_edges: true, ..plain }, "protocol"),
+        ("moon", Scene { has_hidden: false, ..plain }, "hidden layer"),
+        ("moon", Scene { has_clusters: true, ..plain }, "[clusters]"),
         ("qfedavg", Scene { has_losses: false, ..plain }, "losses"),
         ("qfedavg", Scene { weighting: Weighting::DataSize, ..plain }, "data-size"),
     ] {
@@ -134,6 +137,8 @@ fn what_is_not_defined_is_refused_by_name() {
         ("[fedprox]\nmu = 0.0\n", "fedprox.mu"),
         ("[feddyn]\nalpha = 0.0\n", "feddyn.alpha"),
         ("[qfedavg]\nq = -1.0\n", "qfedavg.q"),
+        ("[moon]\nmu = 0.0\n", "moon.mu"),
+        ("[moon]\ntemperature = 0.0\n", "moon.temperature"),
         ("[multi-krum]\nbyzantine = 1\nkeep = 0\n", "multi-krum.keep"),
         ("[geometric-median]\niterations = 0\n", "geometric-median.iterations"),
         ("[geometric-median]\nnu = 0.0\n", "geometric-median.nu"),

@@ -74,11 +74,12 @@ impl SharedModels {
             let memory = JobMemory::default();
             *sent = is_some.then(|| Sent { model: Arc::from([]), private: None, memory, cluster: 0 });
         }
-        if let Some(Sent { model, private, memory: JobMemory { server, client }, cluster }) = sent {
+        if let Some(Sent { model, private, memory: JobMemory { server, client, error }, cluster }) = sent {
             self.exchange(model, state);
             state.field(private);
             self.exchange_option(server, state);
             state.field(client);
+            state.field(error);
             state.field(cluster);
         }
     }

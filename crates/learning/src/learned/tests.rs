@@ -1,7 +1,7 @@
 //! Three rounds of each algorithm by hand, with two clients that hold a row each; and invariants of folding.
 
 use super::*;
-use crate::algorithm::{AlgorithmsConfig, Done, JobMemory, JobRule, RowDivisor, Scene};
+use crate::algorithm::{AlgorithmsConfig, Done, JobMemory, JobRule, Remembered, RowDivisor, Scene};
 use crate::data::partition::Partition;
 use crate::data::{Dataset, Split, Targets};
 use crate::model::LinearRegression;
@@ -41,6 +41,7 @@ impl<'a> Case<'a> {
             has_gradient: true,
             rows: RowDivisor::Selected,
             has_losses: true,
+            has_hidden: false,
             has_rows: false,
             has_own_combination: false,
         };
@@ -64,13 +65,13 @@ impl<'a> Case<'a> {
         let mut jobs = Vec::new();
         for (&(client, epochs), private) in clients.iter().zip(&kept) {
             let (private, epochs) = (private.as_deref(), Some(epochs));
-            let job = Job { client, round, number, start: &start, private, epochs, correction: None };
+            let job = Job { client, round, number, start: &start, private, epochs, correction: None, contrast: None };
             jobs.push(Assignment { job, memory: state.memory.of(client) });
         }
         let mut updates = vec![Update::default(); jobs.len()];
         let context = Context { settings, streams, loss_rms: false, halt: &NEVER };
         train(
-            (*task, Rules { job: learner.algorithm.job.as_deref(), hostile: None }),
+            (*task, Rules { job: learner.algorithm.job.as_deref(), ..Rules::default() }),
             &context,
             &jobs,
             false,
@@ -159,8 +160,8 @@ fn averages_by_hand() {
 struct Dynamic;
 
 impl JobRule for Dynamic {
-    fn remembers(&self) -> Option<[&'static str; 2]> {
-        Some(["h", "g"])
+    fn remembers(&self) -> Option<Remembered> {
+        Some(Remembered { server: Some("h"), client: "g" })
     }
 
     fn correct(&self, layout: &Layout, memory: &JobMemory, correction: &mut Vec<f32>) -> bool {

@@ -39,7 +39,7 @@ mod workspace;
 pub use build::NetworkBuilder;
 pub use workspace::Workspace;
 
-use super::{Batch, Evaluation, Model, ModelError, Scratch, Step, TensorLayout, check_width};
+use super::{Batch, Contrast, Evaluation, Model, ModelError, Scratch, Step, TensorLayout, check_width};
 use crate::data::{Dataset, Shape};
 use crate::layout::{Layout, Scope, Segment};
 use fedgenie_core::rng::StreamRng;
@@ -208,7 +208,7 @@ impl Model for Network {
         scratch: &mut Scratch,
     ) -> f32 {
         self.check_lengths(parameters, batch, gradient);
-        pass::train(self, parameters, batch, gradient, noise, scratch, None)
+        pass::train(self, parameters, batch, gradient, (noise, scratch), None, None)
     }
 
     fn descend(
@@ -221,7 +221,29 @@ impl Model for Network {
         step: Step<'_>,
     ) -> f32 {
         self.check_lengths(parameters, batch, gradient);
-        pass::train(self, parameters, batch, gradient, noise, scratch, Some(step))
+        pass::train(self, parameters, batch, gradient, (noise, scratch), None, Some(step))
+    }
+
+    fn hidden(&self) -> Option<usize> {
+        pass::hidden(self).map(|layer| self.layers[layer].shape.len())
+    }
+
+    fn hidden_outputs(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch, to: &mut Vec<f32>) {
+        assert_eq!(parameters.len(), self.parameters, "the parameter vector is the model's");
+        batch.chunks(BATCH).for_each(|batch| pass::hidden_outputs(self, parameters, batch, scratch, to));
+    }
+
+    fn descend_contrasted(
+        &self,
+        parameters: &mut [f32],
+        batch: Batch<'_>,
+        gradient: &mut [f32],
+        work: (&mut StreamRng, &mut Scratch),
+        contrast: &Contrast<'_>,
+        step: Option<Step<'_>>,
+    ) -> f32 {
+        self.check_lengths(parameters, batch, gradient);
+        pass::train(self, parameters, batch, gradient, work, Some(contrast), step)
     }
 
     fn evaluate(&self, parameters: &[f32], batch: Batch<'_>, scratch: &mut Scratch) -> Evaluation {

@@ -22,7 +22,7 @@ struct Case<'a> {
 impl Case<'_> {
     fn job<'a>(&'a self, epochs: Option<u32>, correction: Option<&'a [f32]>) -> Job<'a> {
         let (client, number) = (self.client, JobNumber(7));
-        Job { client, round: Round(1), number, start: &self.start, private: None, epochs, correction }
+        Job { client, round: Round(1), number, start: &self.start, private: None, epochs, correction, contrast: None }
     }
 
     /// The update, and the whole model after it.

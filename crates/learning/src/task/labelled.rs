@@ -248,6 +248,10 @@ impl Task for Labelled {
         Ok(Arc::new(Self { data, exchanged: exchanged.into(), honest, ..self.clone() }))
     }
 
+    fn has_hidden(&self) -> bool {
+        self.model.hidden().is_some()
+    }
+
     fn losses(&self) -> Option<&dyn Losses> {
         Some(self)
     }

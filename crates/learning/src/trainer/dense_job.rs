@@ -59,6 +59,8 @@ pub struct DenseJob<'a> {
     pub epochs: Option<u32>,
     /// Numbers added to every gradient, one for each trained parameter.
     pub correction: Option<&'a [f32]>,
+    /// A contrast that is added to the loss.
+    pub contrast: Option<Contrasted<'a>>,
     /// Puts examples in order, epoch by epoch: stream (BatchOrder, client, job).
     pub order: StreamRng,
     /// Whether a batch of all examples has their own order.
@@ -67,6 +69,17 @@ pub struct DenseJob<'a> {
     pub loss_rms: bool,
     /// When it ends early, with an update that is not used.
     pub halt: &'a Halt,
+}
+
+/// A contrast of representations in a job: see [`crate::model::contrast`].
+#[derive(Clone, Copy, Debug)]
+pub struct Contrasted<'a> {
+    /// Its weight in the loss.
+    pub mu: f64,
+    /// Its temperature.
+    pub temperature: f64,
+    /// The model to be far from; `None` for the one that was sent, which is the one to be near to.
+    pub previous: Option<&'a [f32]>,
 }
 
 /// The result wanted of a job, and where it goes.
@@ -140,8 +153,9 @@ impl<'a> DenseJob<'a> {
     ) -> Self {
         let lr_factor = settings.schedule.factor(round.0) as f32;
         let order = streams.stream(Purpose::BatchOrder, client.0, number.0);
-        let (epochs, correction, keeps_whole, loss_rms) = (None, None, false, false);
-        Self { settings, start, trained, lr_factor, epochs, correction, order, keeps_whole, loss_rms, halt: &NEVER }
+        let (epochs, correction, contrast, keeps_whole, loss_rms) = (None, None, None, false, false);
+        let halt = &NEVER;
+        Self { settings, start, trained, lr_factor, epochs, correction, contrast, order, keeps_whole, loss_rms, halt }
     }
 
     fn course(&self, length: Length) -> Course<'a> {

@@ -200,7 +200,7 @@ impl World {
 /// The job of a client alone.
 const fn job_of(client: ClientId, start: &[f32]) -> Job<'_> {
     let (round, number) = (Round(1), JobNumber(0));
-    Job { client, round, number, start, private: None, epochs: None, correction: None }
+    Job { client, round, number, start, private: None, epochs: None, correction: None, contrast: None }
 }
 
 /// Weighted means over models.

@@ -156,7 +156,9 @@ impl<'w> Learning<'w> {
     }
 
     fn rules(&self) -> Rules<'_> {
-        Rules { job: self.learner.algorithm.job.as_deref(), hostile: self.world.adversaries.as_ref() }
+        let algorithm = &self.learner.algorithm;
+        let (hostile, compression) = (self.world.adversaries.as_ref(), algorithm.compression.as_ref());
+        Rules { job: algorithm.job.as_deref(), hostile, compression }
     }
 
     /// Trains jobs; update `i` is that of job `i`. A fault is noted. What other runs of the world have trained from the
@@ -229,8 +231,7 @@ impl<'w> Learning<'w> {
                 return Err(RunError::Diverged { client: work.client, round });
             }
             let parcel = self.task.parcel(update, &context);
-            let [_, beside] = self.learner.algorithm.beside([parcel.numbers; 2]);
-            let found = parcel.bytes().saturating_add(beside);
+            let [_, found] = self.learner.algorithm.bytes([parcel.bytes(); 2], [parcel.numbers; 2]);
             if !self.layout.is_empty() && found != work.up_bytes {
                 let what = format!("the update of {} has {found} bytes; {} travelled", work.client, work.up_bytes);
                 return Err(RunError::Violated { what, records: Vec::new() });

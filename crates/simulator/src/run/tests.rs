@@ -64,6 +64,7 @@ pub fn world(base: &str, more: &str) -> World {
     let sgd = OptimizerConfig::Sgd { lr, momentum: 0.0, nesterov: false, weight_decay: 0.0, dampening: 0.0 };
     let plan = WorldPlan {
         adversary: None,
+        compression: None,
         controls: Default::default(),
         protocol,
         population,

@@ -92,6 +92,9 @@ impl AdversaryConfig {
                     () if has_rows => {
                         Some("is defined for models without tables, which clients move different rows of")
                     }
+                    () if algorithm.compression.is_some() => {
+                        Some("is made of whole updates, and [compression] encodes each")
+                    }
                     () if remembers => {
                         Some("is not defined where the algorithm lets clients remember their own change")
                     }

@@ -58,8 +58,7 @@ pub(super) fn transfer(
     let of_model = parcels.map_or([payload_bytes; 2], |parcels| parcels.map(Parcel::bytes));
     // The ids of rows travel once.
     let numbers = parcels.unwrap_or([task.layout().whole(); 2]).map(|parcel| parcel.numbers);
-    let beside = algorithm.beside(numbers);
-    [of_model[0].saturating_add(beside[0]), of_model[1].saturating_add(beside[1])]
+    algorithm.bytes(of_model, numbers)
 }
 
 impl BudgetPlan {

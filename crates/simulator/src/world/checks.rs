@@ -65,6 +65,7 @@ impl WorldPlan {
             has_model: task.is_some_and(|task| !task.layout().is_empty()),
             has_gradient: task.and_then(Task::losses).is_some_and(Losses::has_gradient),
             has_losses: task.is_some_and(|task| task.losses().is_some()),
+            has_hidden: task.is_some_and(|task| task.has_hidden()),
             has_rows: task.is_some_and(|task| task.layout().rows() > 0),
             has_own_combination: task.is_some_and(|task| task.combination().is_some()),
         };
@@ -88,7 +89,20 @@ impl WorldPlan {
         if outside.is_some() && self.clusters.is_some() {
             return refuse("clusters", "there are several models, and the program's algorithm moves one; take it out");
         }
-        Ok(Algorithm { outside, ..algorithm })
+        if self.compression.is_some() {
+            let task_name = self.task.about().name;
+            let refuse = |why: &str| {
+                let message = format!("is not defined for this task ({task_name}), which {why}; take the section out");
+                Err(WorldError::scenario("compression", message))
+            };
+            let Some(task) = task.filter(|task| !task.layout().is_empty()) else {
+                return refuse("learns no parameters");
+            };
+            if task.layout().rows() > 0 || task.partial().is_some() {
+                return refuse("has tables, of which clients move some rows alone");
+            }
+        }
+        Ok(Algorithm { outside, compression: self.compression.clone(), ..algorithm })
     }
 
     /// Checks that the task has the losses that rule and regret of clusters compare.

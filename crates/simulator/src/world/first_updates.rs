@@ -59,7 +59,7 @@ impl FirstUpdates {
     /// The key of a job whose update may be another run's as well; `None` of any other job.
     pub fn key(&self, Assignment { job, memory }: &Assignment<'_>, loss_rms: bool) -> Option<FirstJob> {
         let starts = self.starts.get()?;
-        if job.private.is_some() || job.correction.is_some() || memory.server.is_some() || memory.client.is_some() {
+        if job.private.is_some() || job.correction.is_some() || !memory.is_empty() {
             return None;
         }
         let is_start = |start: &Arc<[f32]>| std::ptr::eq(&**start, job.start) || is_same(start, job.start);
@@ -104,7 +104,7 @@ mod tests {
 
     fn job(start: &[f32]) -> Assignment<'_> {
         let (client, round, number) = (ClientId(4), Round(1), JobNumber(1));
-        let job = Job { client, round, number, start, private: None, epochs: None, correction: None };
+        let job = Job { client, round, number, start, private: None, epochs: None, correction: None, contrast: None };
         Assignment { job, memory: JobMemory::default() }
     }
 

@@ -4,6 +4,7 @@ use crate::scenario::seeds;
 use fedgenie_core::catalogue::documentation;
 use fedgenie_learning::adversary;
 use fedgenie_learning::algorithm;
+use fedgenie_learning::compression;
 use fedgenie_learning::ratings::split;
 use fedgenie_simulator::world::controls;
 
@@ -14,6 +15,7 @@ pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
         ("section", "adversary") => adversary::DOCUMENTED,
         ("section", "aggregation") => algorithm::fold::DOCUMENTED,
         ("section", "algorithm") => algorithm::DOCUMENTED,
+        ("section", "compression") => compression::DOCUMENTED,
         ("section", "controls") => controls::DOCUMENTED,
         ("value", "split") => split::DOCUMENTED,
         ("value", "seeds") => seeds::DOCUMENTED,

@@ -14,7 +14,7 @@ use super::plan::{Detail, LayerPlan, Plan};
 use super::workspace::Parts;
 use super::{Loss, Network};
 use crate::lanes::run;
-use crate::model::{Batch, Evaluation, Scratch, Step};
+use crate::model::{Batch, Contrast, Evaluation, Scratch, Step};
 use fedgenie_core::rng::StreamRng;
 use std::ops::Range;
 
@@ -114,18 +114,20 @@ fn backward(
     network: &Network,
     parameters: &mut [f32],
     gradient: &mut [f32],
+    contrast: Option<&Contrast<'_>>,
     mut step: Option<Step<'_>>,
     parts: &mut Parts<'_>,
 ) {
     // Of the parameters before, none has moved; tensors are in the order of layers.
     let mut moved = parameters.len();
-    let Parts { path, plan, activations, slopes, state, work } = parts;
-    for (layer, own) in network.layers.iter().zip(&plan.layers).skip(1).rev() {
+    let Parts { path, plan, activations, slopes: all_slopes, state, work } = parts;
+    let last = network.layers.len() - 1;
+    for (number, (layer, own)) in network.layers.iter().zip(&plan.layers).enumerate().skip(1).rev() {
         // Those of a convolution of whose output the maxima are taken are the next layer's.
         if !layer.passes_gradient || matches!(own.detail, Detail::Inner) {
             continue;
         }
-        let (before, after) = slopes.split_at_mut(own.offset);
+        let (before, after) = all_slopes.split_at_mut(own.offset);
         let slopes = &mut after[..own.layout.len()];
         // Slopes through a ReLU, and their sums where a layer adds something to each channel.
         let shift = match &layer.op {
@@ -153,6 +155,12 @@ fn backward(
         };
         let values = Backward { parameters, activations, before, slopes, gradient, state, resources, step };
         backward_layer(network, layer, own, plan, values);
+        // The output is the first of all to leave slopes at the layer that is contrasted.
+        if let Some((contrast, hidden)) = contrast.zip(hidden(network)).filter(|_| number == last) {
+            let hidden = &plan.layers[hidden];
+            let range = hidden.offset..hidden.end;
+            add_contrast(contrast, hidden.layout, &activations[range.clone()], &mut all_slopes[range]);
+        }
     }
     if let Some(step) = step {
         step(0, &mut parameters[..moved], &gradient[..moved]);
@@ -298,8 +306,8 @@ pub(super) fn train(
     parameters: &mut [f32],
     batch: Batch<'_>,
     gradient: &mut [f32],
-    noise: &mut StreamRng,
-    scratch: &mut Scratch,
+    (noise, scratch): (&mut StreamRng, &mut Scratch),
+    contrast: Option<&Contrast<'_>>,
     step: Option<Step<'_>>,
 ) -> f32 {
     let (parameters, running) = parameters.split_at_mut(network.trained);
@@ -308,8 +316,46 @@ pub(super) fn train(
     forward(network, parameters, &mut Mode::Train { noise, running }, &mut parts);
     let mean = (loss(network, batch, &mut parts) / batch.examples.len() as f64) as f32;
     let step = step.filter(|_| mean.is_finite());
-    backward(network, parameters, gradient, step, &mut parts);
+    backward(network, parameters, gradient, contrast, step, &mut parts);
     mean
+}
+
+/// The last hidden layer: that which the output reads, if it has parameters below; `None` with several branches.
+pub(super) fn hidden(network: &Network) -> Option<usize> {
+    let last = &network.layers[network.layers.len() - 1];
+    let hidden = *last.inputs.first()?;
+    let is_one = matches!(last.op, Op::Dense(_)) && network.branches.len() < 2;
+    (is_one && network.layers[hidden].passes_gradient).then_some(hidden)
+}
+
+/// Appends the outputs of the last hidden layer for each example of a batch.
+pub(super) fn hidden_outputs(
+    network: &Network,
+    parameters: &[f32],
+    batch: Batch<'_>,
+    scratch: &mut Scratch,
+    to: &mut Vec<f32>,
+) {
+    let parts = pass(network, parameters, batch, scratch);
+    let hidden = &parts.plan.layers[hidden(network).expect("the network has a hidden layer")];
+    let (outputs, features) = (&parts.activations[hidden.offset..hidden.end], hidden.layout.features());
+    for example in 0..batch.examples.len() {
+        to.extend(features.iter().map(|&start| outputs[start as usize + example]));
+    }
+}
+
+/// Adds the slopes of a contrast to those of a layer.
+fn add_contrast(contrast: &Contrast<'_>, layout: Layout, outputs: &[f32], slopes: &mut [f32]) {
+    let features = layout.features();
+    let (mut representation, mut found) = (Vec::new(), Vec::new());
+    for example in 0..layout.batch {
+        representation.clear();
+        representation.extend(features.iter().map(|&start| f64::from(outputs[start as usize + example])));
+        contrast.of(example, &representation, &mut found);
+        for (&start, slope) in features.iter().zip(&found) {
+            slopes[start as usize + example] += (slope / layout.batch as f64) as f32;
+        }
+    }
 }
 
 /// A forward pass, after which the last layer has the outputs.

@@ -53,7 +53,16 @@ fn a_mean_gradient_is_that_of_the_batches_of_the_first_epoch() {
     let streams = Streams::new(1);
     let start = (&task as &dyn Task).initial_model(0, &streams);
     let (client, number) = (ClientId(1), JobNumber(3));
-    let job = Job { client, round: Round(1), number, start: &start, private: None, epochs: None, correction: None };
+    let job = Job {
+        client,
+        round: Round(1),
+        number,
+        start: &start,
+        private: None,
+        epochs: None,
+        correction: None,
+        contrast: None,
+    };
     let context = Context { settings: &settings, streams: &streams, loss_rms: true, halt: &NEVER };
     let mut found = Vec::new();
     assert!(task.gradient(&job, &context, &mut Worker::default(), &mut found).unwrap());

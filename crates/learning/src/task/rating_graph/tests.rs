@@ -169,6 +169,7 @@ fn trained(task: &dyn Task, streams: &Streams, steps: u32, lr: f64) -> (Vec<f32>
         private: None,
         epochs: None,
         correction: None,
+        contrast: None,
     };
     let context = Context { settings: &settings, streams, loss_rms: true, halt: &NEVER };
     let mut update = Update::default();

@@ -58,6 +58,7 @@ fn train(task: &Recommendation, client: ClientId, settings: &LocalTraining) -> U
         private: None,
         epochs: None,
         correction: None,
+        contrast: None,
     };
     let mut update = Update::default();
     // The rest of an earlier job does no harm.

@@ -1,6 +1,7 @@
 //! The models of a run and the algorithm's memory, as the contents of files.
 
 use super::Learning;
+use fedgenie_learning::algorithm::Remembered;
 use fedgenie_learning::model::weights::{Tensor, to_safetensors};
 use fedgenie_learning::task::{PrivateView, tensors_of_models};
 
@@ -16,12 +17,13 @@ impl Learning<'_> {
 
     /// The contents of a file with the algorithm's memory, if it has one: `server.c.TENSOR` and, of clients that have
     /// some, `client.K.c.TENSOR`, with the names and shapes of the model's file; `server.centre.TENSOR` is the last
-    /// change of the model, where the combination remembers it.
+    /// change of the model, where the combination remembers it, `client.K.error.TENSOR` what encodings left over.
     pub fn memory_file(&self) -> Option<Vec<u8>> {
         let memory = &self.state.memory;
-        let of_job = self.learner.algorithm.job.as_ref().and_then(|job| job.remembers()).zip(memory.server());
+        let of_job = self.learner.algorithm.job.as_ref().and_then(|job| job.remembers());
         let last = self.state.servers[0].last_change();
-        if of_job.is_none() && last.is_empty() {
+        let mut errors = memory.errors().peekable();
+        if of_job.is_none() && last.is_empty() && errors.peek().is_none() {
             return None;
         }
         let named = |of: String, numbers: &[f32]| {
@@ -33,12 +35,14 @@ impl Learning<'_> {
             let last: Vec<f32> = last.iter().map(|&number| number as f32).collect();
             tensors.extend(named("server.centre".to_owned(), &last));
         }
-        if let Some(([of_server, of_client], server)) = of_job {
-            tensors.extend(named(format!("server.{of_server}"), server));
+        if let Some(Remembered { server: of_server, client: of_client }) = of_job {
+            let server = of_server.zip(memory.server());
+            tensors.extend(server.into_iter().flat_map(|(name, server)| named(format!("server.{name}"), server)));
             let of_clients =
                 memory.clients().map(|(client, numbers)| named(format!("client.{}.{of_client}", client.0), numbers));
             tensors.extend(of_clients.flatten());
         }
+        tensors.extend(errors.flat_map(|(client, numbers)| named(format!("client.{}.error", client.0), numbers)));
         Some(to_safetensors(&tensors))
     }
 }

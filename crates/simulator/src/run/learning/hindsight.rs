@@ -106,7 +106,7 @@ impl Learning<'_> {
     /// The job of a client that is sent a model now.
     fn imagined<'a>(&'a self, start: &'a [f32], round: Round, JobKey { client, number }: JobKey) -> Assignment<'a> {
         let private = self.state.private.get(client).map(|kept| &**kept);
-        let job = Job { client, round, number, start, private, epochs: None, correction: None };
+        let job = Job { client, round, number, start, private, epochs: None, correction: None, contrast: None };
         Assignment { job, memory: self.state.memory.of(client) }
     }
 

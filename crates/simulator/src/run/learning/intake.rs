@@ -48,7 +48,8 @@ impl Work {
     pub fn assignment(&self) -> Assignment<'_> {
         let Self { client, round, number, ref sent, epochs, .. } = *self;
         let private = sent.private.as_deref();
-        let job = TaskJob { client, round, number, start: &sent.model, private, epochs, correction: None };
+        let job =
+            TaskJob { client, round, number, start: &sent.model, private, epochs, correction: None, contrast: None };
         Assignment { job, memory: sent.memory.clone() }
     }
 }

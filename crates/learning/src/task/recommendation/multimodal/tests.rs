@@ -163,6 +163,7 @@ fn train(task: &Multimodal, client: ClientId, length: Length, lr: f64) -> (Updat
         private: None,
         epochs: None,
         correction: None,
+        contrast: None,
     };
     let mut update = Update::default();
     task.train(&job, &context, &mut Worker::default(), &mut update).unwrap();

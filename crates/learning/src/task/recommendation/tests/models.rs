@@ -154,6 +154,7 @@ fn the_gradient_of_private_scores_is_that_of_products() {
         private: Some(&[0.5, -0.25, 0.75]),
         epochs: None,
         correction: None,
+        contrast: None,
     };
     let [one, other] = [&private, &products].map(|task| {
         let mut gradient = Vec::new();
@@ -190,8 +191,16 @@ fn answers_are_the_losses_that_a_job_meets() {
             let answers = task.answers(&summed, &jobs, &context, &state, parallel).unwrap();
             for (answer, &JobKey { client, number }) in answers.iter().zip(&jobs) {
                 let private = kept.get(client).map(|kept| &**kept);
-                let job =
-                    Job { client, round: Round(7), number, start: &model, private, epochs: None, correction: None };
+                let job = Job {
+                    client,
+                    round: Round(7),
+                    number,
+                    start: &model,
+                    private,
+                    epochs: None,
+                    correction: None,
+                    contrast: None,
+                };
                 let mut update = Update::default();
                 task.train(&job, &context, &mut Worker::default(), &mut update).unwrap();
                 let expected = update.first_loss * dynamic.examples(client) as f64;
