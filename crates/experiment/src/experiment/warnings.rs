@@ -41,7 +41,7 @@ fn without_arrivals(run: &RunSummary) -> Option<String> {
 fn worse_than_at_first(world: &World, run: &RunSummary) -> Vec<String> {
     let found = loss_of(world).map(|name| {
         let last = [(None, run.final_metrics.get(&name)), (Some(CENTRALISED), control(run, CENTRALISED, &name))];
-        last.into_iter().filter_map(|(of, last)| worse(run, &name, of, *last?)).collect()
+        last.into_iter().filter_map(|(of, last)| worse((world, run), &name, of, *last?)).collect()
     });
     found.unwrap_or_default()
 }
@@ -59,10 +59,12 @@ fn loss_of(world: &World) -> Option<String> {
 }
 
 /// The sentence on a model, of a control or of the run, whose loss is above that of the initial one.
-fn worse(run: &RunSummary, name: &str, of: Option<&str>, last: f64) -> Option<String> {
+fn worse((world, run): (&World, &RunSummary), name: &str, of: Option<&str>, last: f64) -> Option<String> {
     let first = *control(run, INITIAL, name)?;
     let is_worse = first.is_finite() && (last.is_nan() || last - first > ROUNDING * first.abs());
+    let has_hostile = world.adversaries.as_ref().is_some_and(|hostile| !hostile.clients.is_empty());
     let (what, remedy) = match of {
+        None if has_hostile => ("the loss at the end".to_owned(), "hostile clients may be why"),
         None => ("the loss at the end".to_owned(), "a smaller learning rate may help, or normalize = true"),
         Some(control) => {
             (format!("the loss of the control {control}"), "fewer epochs or a smaller learning rate may help")
