@@ -179,6 +179,14 @@ impl World {
             let message = format!("compares losses of clients, and this task ({name}) has none; take another task");
             return Err(Complaint::new("", message));
         }
+        let has_batches = task.and_then(|task| task.losses()).is_some_and(|losses| losses.has_batch_losses());
+        if policy.needs_batch_losses() && !has_batches {
+            let message = format!(
+                "asks clients for the loss on a mini-batch, and this task ({name}) has losses of all of a client's data \
+                 alone; take other losses or another task"
+            );
+            return Err(Complaint::new("", message));
+        }
         let known: Vec<&str> = task.map_or(&[][..], |task| task.probe_kinds()).iter().map(|kind| kind.name).collect();
         let brought = policy.wants_answer();
         if let Some(kind) = policy.probe_kinds().iter().chain(&brought).find(|kind| !known.contains(kind)) {
