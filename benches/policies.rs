@@ -88,6 +88,7 @@ fn main() {
             ("cohort = 20", "shapley", "shapley"),
             ("cohort = 20", "gpfl", "gpfl"),
             ("cohort = 20", "delta", "delta"),
+            ("cohort = 20", "fedcor", "fedcor]\nwarmup = 2\n[report"),
             (larger, "critical-fl", "critical-fl"),
         ] {
             println!("{:>27} {name:<12} {:>9.3} ms more", "", least(protocol, policy) - random);

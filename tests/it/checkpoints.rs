@@ -262,6 +262,7 @@ fn needed(policy: &str) -> &'static str {
         "clustered-sampling" => "algorithm = \"similarity\"\n",
         "pisces" => "pool = 2\ncredits = 2\n",
         "shapley" => "exact = 2\nbeta = 2.0\n",
+        "fedcor" => "warmup = 2\ninterval = 3\ndimension = 2\niterations = 5\n",
         _ => "",
     }
 }

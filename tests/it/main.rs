@@ -46,6 +46,7 @@ mod export;
 mod falsified;
 mod faults;
 mod fedacs;
+mod fedcor;
 mod fedcs;
 mod fit;
 mod flips;

@@ -47,7 +47,7 @@ pub fn sent(scenario: &str, world: &World, count: u32) -> Vec<Vec<f32>> {
 }
 
 /// Squared error of a linear model on a training example.
-fn error(world: &World, model: &[f32], example: u32) -> f64 {
+pub fn error(world: &World, model: &[f32], example: u32) -> f64 {
     let train = &labelled(world).data.train;
     let features = train.features();
     let row = features.row(example as usize);

@@ -106,6 +106,7 @@ fn settings(policy: &str) -> &'static [&'static str] {
         "critical-fl" => &["", "variant = \"released\"\nwindow = 2"],
         "pisces" => &["pool = 2", "outliers = false\nexploration = 0.4\nhistory = 1"],
         "delta" => &[""],
+        "fedcor" => &["", "warmup = 2\ninterval = 3\ndimension = 2\niterations = 5"],
         "gpfl" => &["", "alpha = 1.0\non = \"train\""],
         "optimal-sampling" => &["", "approximate = true\niterations = 2"],
         "refl" => &["", "alpha = 0.5\ncooldown = 1"],

@@ -27,6 +27,7 @@ pub mod divfl;
 pub mod e3cs;
 mod explanation;
 pub mod fedacs;
+pub mod fedcor;
 pub mod fedcs;
 pub mod fedfast;
 pub mod fedgst;
@@ -343,6 +344,7 @@ components! {
         "gpfl" => Gpfl(gpfl::Config) in "policy/gpfl.rs";
         "pisces" => Pisces(pisces::Config) in "policy/pisces.rs";
         "delta" => Delta(delta::Config) in "policy/delta.rs";
+        "fedcor" => Fedcor(fedcor::Config) in "policy/fedcor.rs";
         "flips" => Flips(flips::Config) in "policy/flips.rs";
         "ucb-cs" => UcbCs(ucb_cs::Config) in "policy/ucb_cs.rs";
         "age" => Age(age::Config) in "policy/age.rs";

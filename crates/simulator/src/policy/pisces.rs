@@ -37,10 +37,9 @@
 //! # Deviations from the source
 //! - It also weighs updates by the same factor of staleness, and waits so that none becomes too old: here the server's
 //!   part (`[protocol.buffered]`).
-//! - The program clusters `U`, with a distance of 0.5; the paper clusters losses, as here.
+//! - The program clusters `U`; here losses are clustered, which do not depend on how many examples there are.
 //! - Of each client the last update alone is compared, with its own round; the program keeps all of them.
-//! - The paper leaves outliers out by default, the program does not.
-//! - A later version of the program also prefers fast clients, which the paper does not.
+//! - The program looks for outliers only when it is told to. Its later version also prefers fast clients; not here.
 //!
 //! # Cost
 //! A forward pass over the examples of each update; O(K log K) a selection; with outliers O(P²) for each update, among
