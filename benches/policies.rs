@@ -65,7 +65,7 @@ fn main() {
     let of = |policy: &str| milliseconds(&scenario(10_000, &task, "cohort = 100", policy), 1, 30);
     let random = of("random");
     println!("10,000 clients, 100 a round; random: {random:.3} ms a round");
-    for policy in ["age", "afl", "fedcs", "tifl", "clustered-sampling", "refl", "e3cs", "ucb-cs", "oort"] {
+    for policy in ["age", "afl", "fedcs", "tifl", "clustered-sampling", "refl", "e3cs", "ucb-cs", "oort", "pisces"] {
         println!("{policy:<20} {:>8.3} ms more", of(policy) - random);
     }
     for clients in [100, 300, 1_000, 3_000] {
@@ -80,5 +80,18 @@ fn main() {
         println!(
             "{clients:>5} clients, 20 a round: divfl {divfl:>9.3} ms more, optimal-sampling {optimal:>9.3} ms more"
         );
+        // Those that look at updates, or select more.
+        let larger = "cohort = 20\nmost = 40";
+        for (protocol, name, policy) in [
+            ("cohort = 20", "similarity", "clustered-sampling]\nalgorithm = \"similarity\"\n[report"),
+            ("cohort = 20", "mini-batch", "power-of-choice]\nlosses = \"mini-batch\"\n[report"),
+            ("cohort = 20", "shapley", "shapley"),
+            ("cohort = 20", "gpfl", "gpfl"),
+            ("cohort = 20", "delta", "delta"),
+            ("cohort = 20", "fedcor", "fedcor]\nwarmup = 2\n[report"),
+            (larger, "critical-fl", "critical-fl"),
+        ] {
+            println!("{:>27} {name:<12} {:>9.3} ms more", "", least(protocol, policy) - random);
+        }
     }
 }

@@ -178,7 +178,7 @@ fn allowed(probe: &Probe) -> Result<(), Failure> {
     let what = match probe {
         Probe::None | Probe::Context(_) => return Ok(()),
         Probe::Qualities(_) => "the quality of the current model on their data",
-        Probe::Losses(_) => "the loss of the current model on their data",
+        Probe::Losses(_) | Probe::BatchLosses { .. } => "the loss of the current model on their data",
         Probe::Answers { kind, .. } => kind,
         Probe::Training { .. } => "a whole job that is discarded",
     };

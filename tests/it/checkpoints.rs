@@ -259,6 +259,10 @@ fn needed(policy: &str) -> &'static str {
         "fedacs" => "metric = \"test_loss\"\ntarget = 0.5\nbudget = \"20 kB\"\n",
         "proxyrl" => "contribution = \"training\"\naccuracy = \"test_loss\"\nlambda = 1.0\nhidden = 4\n",
         "fedrl" => "accuracy = \"test_loss\"\nhidden = 4\n",
+        "clustered-sampling" => "algorithm = \"similarity\"\n",
+        "pisces" => "pool = 2\ncredits = 2\n",
+        "shapley" => "exact = 2\nbeta = 2.0\n",
+        "fedcor" => "warmup = 2\ninterval = 3\ndimension = 2\niterations = 5\n",
         _ => "",
     }
 }
@@ -289,18 +293,24 @@ fn every_policy_under_every_protocol() {
             .collect();
         assert!(assert_kept(&format!("{NINE}{DEVICES}{protocol}{REGRESSION}{policies}")) > 5);
     }
-    // Two need classes, one a log, one forecasts, one rounds of any size, and two ask what only other tasks know.
-    assert_eq!(most, genieless.len() - 7, "every policy plays in rounds of one server");
+    // Two need classes, one a log, one forecasts, two rounds of any size, one work, and two ask what only other tasks
+    // know.
+    assert_eq!(most, genieless.len() - 9, "every policy plays in rounds of one server");
     for protocol in protocols() {
         let text = format!("{NINE}{DEVICES}{protocol}{ADDITIVE}[policy.harmony-style]\n[policy.flips]\n");
         assert_eq!(assert_kept(&text), 2, "{text}");
         let forecast = "[population.forecast]\nhorizon = \"1 h\"\n";
         let text = format!("{NINE}{DEVICES}{forecast}{protocol}{REGRESSION}[policy.refl]\ncooldown = 1\n");
         assert_eq!(assert_kept(&text), 1, "{text}");
+        let work = changed(DEVICES, "[training]\n", "[training]\nmost_epochs = 5\n");
+        let text = format!("{NINE}{work}{protocol}{REGRESSION}[policy.pyramidfl]\npacer_step = 1\nexploration = 0.5\n");
+        assert_eq!(assert_kept(&text), 1, "{text}");
     }
     let any_size = "[protocol.deadline]\ncohort = 4\nmost = 9\ndeadline = \"2 s\"\nlate = { carry = {} }\n";
-    let text = format!("{NINE}{DEVICES}{any_size}{REGRESSION}[policy.optimal-sampling]\n");
-    assert_eq!(assert_kept(&text), 1, "{text}");
+    let of_any_size = "[policy.optimal-sampling]\n[policy.critical-fl]\n[policy.windows]\nkind = \"critical-fl\"\n\
+                       variant = \"released\"\nwindow = 2\n";
+    let text = format!("{NINE}{DEVICES}{any_size}{REGRESSION}{of_any_size}");
+    assert_eq!(assert_kept(&text), 3, "{text}");
     let deadline =
         "[population.dropout]\ncompute = \"0.1 /s\"\n[protocol.deadline]\ncohort = 4\ndeadline = \"1.2 s\"\n";
     let regret = "[regret]\ncounterfactual = true\nutility = { aggregate = { test_loss = -1.0, traffic = -0.5 } }\n\

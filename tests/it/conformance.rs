@@ -217,6 +217,7 @@ impl Asked {
             among: clients as usize,
             cohort: 2,
             take: 2,
+            per_model: 2,
             bounds: Bounds::of_size(2),
             data_sizes: &sizes,
             in_rounds: true,

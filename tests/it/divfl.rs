@@ -81,7 +81,7 @@ fn shuffled(mut list: Vec<usize>, count: usize, rng: &mut StreamRng) -> Vec<usiz
 
 /// The change that a client's job of a round makes of the model that it is sent; none without examples. Each selection
 /// is a round.
-fn change(world: &World, client: usize, round: usize, start: &[f32]) -> Option<Vec<f64>> {
+pub fn change(world: &World, client: usize, round: usize, start: &[f32]) -> Option<Vec<f64>> {
     let learner = labelled(world);
     let (client, round) = (ClientId::from_index(client), round as u32);
     let examples = learner.partition.client(client);

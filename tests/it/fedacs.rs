@@ -371,6 +371,7 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
         among: 6,
         cohort: 6,
         take: 6,
+        per_model: 6,
         bounds: Bounds::of_size(6),
         data_sizes: &sizes,
         in_rounds: true,

@@ -65,7 +65,9 @@ fn settings(policy: &str) -> &'static [&'static str] {
         }
         "cs-ucb" => &["tau_max = \"2 s\"", ""],
         "rbcs-f" => &["", "context_time = \"0 s\"", "latency_weight = 0.0"],
-        "power-of-choice" => &["candidates = 4", "losses = \"last-known\"", "losses = \"trained\""],
+        "power-of-choice" => {
+            &["candidates = 4", "losses = \"last-known\"", "losses = \"trained\"", "losses = \"mini-batch\"\nbatch = 8"]
+        }
         "proxyrl" => &[
             "contribution = \"training\"\naccuracy = \"test_loss\"\nlambda = 1.0\nhidden = 4\nactor_lr = 0.1\n",
             "contribution = \"training\"\naccuracy = \"test_loss\"\nlambda = 1.0\nhidden = 4\nactor = \"shared\"\n",
@@ -98,7 +100,14 @@ fn settings(policy: &str) -> &'static [&'static str] {
         "harmony-style" => &["", "lambda = 0.1"],
         "fedcs" => &["", "candidates = 4"],
         "afl" => &["", "alpha1 = 0.3\nalpha2 = 0.5\nalpha3 = 0.5"],
-        "clustered-sampling" => &[""],
+        "clustered-sampling" => &["", "algorithm = \"similarity\""],
+        "shapley" => &["beta = 2.0", "exact = 1\npermutations = 3"],
+        "pyramidfl" => &["", "beta = 0.5\npacer_step = 1\nexploration = 0.3"],
+        "critical-fl" => &["", "variant = \"released\"\nwindow = 2"],
+        "pisces" => &["pool = 2", "outliers = false\nexploration = 0.4\nhistory = 1"],
+        "delta" => &[""],
+        "fedcor" => &["", "warmup = 2\ninterval = 3\ndimension = 2\niterations = 5"],
+        "gpfl" => &["", "alpha = 1.0\non = \"train\""],
         "optimal-sampling" => &["", "approximate = true\niterations = 2"],
         "refl" => &["", "alpha = 0.5\ncooldown = 1"],
         "e3cs" => &["", "quota = 0.1\neta = 2.0"],
@@ -118,7 +127,14 @@ fn everything() -> Vec<(&'static str, String)> {
             "harmony-style" | "flips" => changed(WORLD, REGRESSION, CLASSES),
             "fedcs" => changed(WORLD, "synchronous]\ncohort = 2", "deadline]\ncohort = 2\ndeadline = \"30 s\""),
             // Regret is defined for rounds of one size.
-            "optimal-sampling" => changed(&changed(WORLD, REGRET, ""), "cohort = 2", "cohort = 2\nmost = 6"),
+            "optimal-sampling" | "critical-fl" => {
+                changed(&changed(WORLD, REGRET, ""), "cohort = 2", "cohort = 2\nmost = 6")
+            }
+            // Regret is defined for jobs of one length.
+            "pyramidfl" => {
+                let work = "[training]\nepochs = 2\nmost_epochs = 8\n";
+                changed(&changed(WORLD, REGRET, ""), "[training]\n", work)
+            }
             "refl" => format!("{WORLD}[population.forecast]\nhorizon = \"1 h\"\n"),
             _ => WORLD.to_owned(),
         };
@@ -182,6 +198,10 @@ impl Policy for Copied {
     fn wants(&self) -> Wants {
         assert!(self.copies.iter().all(|copy| copy.wants() == self.original.wants()));
         self.original.wants()
+    }
+
+    fn needs_batch_losses(&self) -> bool {
+        self.original.needs_batch_losses()
     }
 
     fn probes(&self) -> bool {

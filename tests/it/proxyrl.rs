@@ -231,6 +231,7 @@ fn fedfast_by_metadata() {
         among: 9,
         cohort: 2,
         take: 2,
+        per_model: 2,
         bounds: Bounds::of_size(2),
         data_sizes: &sizes,
         in_rounds: true,

@@ -60,7 +60,8 @@ pub enum Purpose {
     /// Initial model parameters: entity = 0, index = 0; rows of users, entity = user, index = 1; networks over rows,
     /// entity = 0, index = 2 and 3.
     ModelInit = 9,
-    /// Order of a client's examples in an epoch: entity = client, index = number of its job.
+    /// Order of a client's examples in an epoch: entity = client, index = number of its job. The mini-batch of a probe
+    /// before selection: index = 2^32 − 1 less the turn of the policy.
     BatchOrder = 10,
     /// What is random within a training step, such as dropout masks or negatives: entity = client, index = number of
     /// its job.

@@ -1,7 +1,7 @@
 //! Combinations of updates beside plain averaging and a plain copy: 1,000 updates of LeNet-5's 61,706 numbers, and 100.
 //!
-//! `cargo bench -p fedgenie-learning --bench combinations`; `-- --json` prints lines of JSON. Updates are drawn. The copy
-//! adds all numbers of all updates up in `f64`, which any combination has to read. Threads: `RAYON_NUM_THREADS`.
+//! `cargo bench -p fedgenie-learning --bench combinations`; `-- --json` prints lines of JSON. Updates are drawn. The
+//! copy adds all numbers of all updates up in `f64`, which any combination has to read. Threads: `RAYON_NUM_THREADS`.
 
 #![allow(clippy::disallowed_methods, reason = "benchmarks read the clock")]
 #![allow(missing_docs, reason = "a program")]
@@ -95,7 +95,9 @@ fn main() {
         });
         let tell = |name: &str, milliseconds: f64| match json {
             true => println!("{{\"updates\":{count},\"combination\":\"{name}\",\"ms\":{milliseconds:.2}}}"),
-            false => println!("{count:>5} updates  {name:<18} {milliseconds:>9.2} ms  {:>6.1} copies", milliseconds / copy),
+            false => {
+                println!("{count:>5} updates  {name:<18} {milliseconds:>9.2} ms  {:>6.1} copies", milliseconds / copy)
+            }
         };
         tell("(copy)", copy);
         for (name, text) in [

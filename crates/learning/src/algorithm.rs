@@ -218,8 +218,8 @@ pub trait Combine: Debug + Send + Sync {
         0
     }
 
-    /// Factors of the changes, one for each contribution, beside their weights and not in the sum that these are divided
-    /// by; `None` if all are 1. Some contribution has weight.
+    /// Factors of the changes, one for each contribution, beside their weights and not in the sum that these are
+    /// divided by; `None` if all are 1. Some contribution has weight.
     fn factors(&self, _gathered: &Gathered<'_>) -> Option<Factors> {
         None
     }

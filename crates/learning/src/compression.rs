@@ -13,8 +13,8 @@
 //! | `qsgd` | `‖v‖·sign(vᵢ)·l/s`, `s = 2^(bits − 1) − 1`, `l` the number `s·abs(vᵢ)/‖v‖` rounded up or down at random, so that its mean is `v` | `4 + ⌈d·bits/8⌉` |
 //! | `sign` | `mean(abs(v))·sign(vᵢ)`, the sign of 0 is + | `4 + ⌈d/8⌉` |
 //!
-//! `k` is a number, or `max(1, round(share·d))`. `down = { qsgd = … }` encodes the model that clients are sent, anew for
-//! each job and without feedback: they train from what they decode, and send the change from there.
+//! `k` is a number, or `max(1, round(share·d))`. `down = { qsgd = … }` encodes the model that clients are sent, anew
+//! for each job and without feedback: they train from what they decode, and send the change from there.
 //!
 //! What is left over changes only when the update is aggregated, as all memory of clients. Numbers that an algorithm
 //! sends beside models travel as they are.

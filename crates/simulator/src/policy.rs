@@ -19,12 +19,15 @@ mod building;
 mod candidates;
 mod capabilities;
 pub mod clustered_sampling;
+pub mod critical_fl;
 pub mod cs_ucb;
 pub mod cs_ucb_q;
+pub mod delta;
 pub mod divfl;
 pub mod e3cs;
 mod explanation;
 pub mod fedacs;
+pub mod fedcor;
 pub mod fedcs;
 pub mod fedfast;
 pub mod fedgst;
@@ -32,6 +35,7 @@ pub mod fedrl;
 mod feedback;
 pub mod flips;
 pub mod genie;
+pub mod gpfl;
 pub mod harmony_style;
 pub mod hindsight;
 mod k_means;
@@ -40,9 +44,11 @@ pub mod mab_frs;
 mod means;
 pub mod oort;
 pub mod optimal_sampling;
+pub mod pisces;
 pub mod power_of_choice;
 mod probe;
 pub mod proxyrl;
+pub mod pyramidfl;
 pub mod random;
 mod ranked;
 pub mod rbcs_f;
@@ -51,6 +57,7 @@ pub mod refl;
 pub mod round_robin;
 pub mod rpfl;
 mod selection;
+pub mod shapley;
 pub mod thompson;
 pub mod tifl;
 pub mod ucb_cs;
@@ -142,6 +149,11 @@ pub trait Policy: Stateful + Send {
 
     /// Whether it decides by losses of clients, probed or reported with their updates.
     fn needs_losses(&self) -> bool {
+        false
+    }
+
+    /// Whether it may ask for losses on mini-batches of clients' data, which not every task with losses has.
+    fn needs_batch_losses(&self) -> bool {
         false
     }
 
@@ -326,6 +338,13 @@ components! {
         "refl" => Refl(refl::Config) in "policy/refl.rs";
         "e3cs" => E3cs(e3cs::Config) in "policy/e3cs.rs";
         "divfl" => Divfl(divfl::Config) in "policy/divfl.rs";
+        "shapley" => Shapley(shapley::Config) in "policy/shapley.rs";
+        "pyramidfl" => Pyramidfl(pyramidfl::Config) in "policy/pyramidfl.rs";
+        "critical-fl" => CriticalFl(critical_fl::Config) in "policy/critical_fl.rs";
+        "gpfl" => Gpfl(gpfl::Config) in "policy/gpfl.rs";
+        "pisces" => Pisces(pisces::Config) in "policy/pisces.rs";
+        "delta" => Delta(delta::Config) in "policy/delta.rs";
+        "fedcor" => Fedcor(fedcor::Config) in "policy/fedcor.rs";
         "flips" => Flips(flips::Config) in "policy/flips.rs";
         "ucb-cs" => UcbCs(ucb_cs::Config) in "policy/ucb_cs.rs";
         "age" => Age(age::Config) in "policy/age.rs";

@@ -6,6 +6,7 @@ mod checks;
 pub mod controls;
 mod effective;
 mod first_updates;
+mod foundation;
 pub(crate) mod hindsight;
 mod policies;
 mod servers;
@@ -18,16 +19,16 @@ pub use budget::{Budget, BudgetPlan, Most};
 use controls::Controls;
 pub use controls::{Centralised, ControlsConfig, Local, TrainedControl};
 pub(crate) use first_updates::{FirstJob, FirstUpdates};
+use foundation::Foundation;
 pub use policies::Evaluated;
 pub use training::Training;
 pub use truth::Truth;
 
 use crate::clusters::{Clusters, ClustersConfig};
 use crate::population::law::{GroupClient, TimeLaw};
-use crate::population::{Population, PopulationConfig, Work, check_durations};
+use crate::population::{Population, PopulationConfig, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
-use crate::task::{DataCache, Drift, Outline, Planned, TaskError, TaskSettings};
-use checks::check_rounds;
+use crate::task::{DataCache, Drift, Planned, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::halt::NEVER;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
@@ -39,7 +40,7 @@ use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::adversary::Adversaries;
-use fedgenie_learning::algorithm::{AggregationConfig, Algorithm, AlgorithmsConfig, FoldRule};
+use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig, FoldRule};
 use fedgenie_learning::compression::CompressionConfig;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::task::{Context, Task};
@@ -162,23 +163,6 @@ pub struct Protocol {
     pub clusters: Option<Clusters>,
 }
 
-/// A world without the truth, which takes long to work out.
-struct Foundation {
-    streams: Streams,
-    population: Population,
-    rule: Rule,
-    task: Option<Arc<dyn Task>>,
-    payload_bytes: u64,
-    edge_links: Vec<[AnyLaw; 2]>,
-    hindsight: Option<Hindsight>,
-    clusters: Option<Clusters>,
-    local: LocalTraining,
-    algorithm: Algorithm,
-    budget: Budget,
-    adversaries: Option<Adversaries>,
-    warnings: Vec<String>,
-}
-
 /// Why a world cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
@@ -285,134 +269,6 @@ impl WorldPlan {
     pub fn check(&self, seed: u64, cache: &DataCache) -> Result<(), WorldError> {
         let Foundation { population, streams, .. } = self.foundation(seed, cache)?;
         self.pooled(&population, &streams, cache).map(drop)
-    }
-
-    fn foundation(&self, seed: u64, cache: &DataCache) -> Result<Foundation, WorldError> {
-        let streams = Streams::new(seed);
-        let mut material = self.task.material(&streams, cache)?;
-        let plan = self.counted(material.as_ref().and_then(|material| material.clients()))?;
-        let clients = plan.client_count()?;
-        let (protocol, kind) = (&self.protocol, self.protocol.kind());
-        let mut rule = protocol.rule(clients).map_err(|complaint| complaint.below(kind).below("protocol"))?;
-        let outline = Outline { clients, servers: servers(&rule), planned: self.planned };
-        self.task.check_outline(&outline).map_err(TaskError::Setting)?;
-        self.check_servers(&rule)?;
-        self.drift(&rule, None)?;
-        let mut clusters = self.cluster_models(&rule)?;
-        let made = clusters.as_ref().zip(material.as_mut()).and_then(|(clusters, material)| {
-            let model = clusters.model;
-            material.clustered(model, clusters.networks())
-        });
-        let payload_bytes = match &material {
-            Some(material) => material.whole_bytes(),
-            None => self.task.about().payload_bytes,
-        };
-        let work = |data_sizes| Work { data_sizes, training: &self.training, payload_bytes };
-        let is_declared = self.has_declared_sizes();
-        let (population, task) = match material {
-            None => (plan.build(&work(None), &streams)?, None),
-            Some(material) => {
-                let declared = is_declared.then(|| plan.build(&work(None), &streams)).transpose()?;
-                let sizes = declared.as_ref().map_or(&[][..], Population::data_sizes);
-                let task = material.deal(clients, sizes, &streams)?;
-                assert_eq!(task.describe().examples.len(), clients, "a task describes each of its clients");
-                let population = match declared {
-                    Some(population) => population,
-                    None => plan.build(&work(Some(&task.describe().examples)), &streams)?,
-                };
-                (population, Some(task))
-            }
-        };
-        check_rounds(&population, &rule)?;
-        if self.reward.is_some() && !rule.has_regret() {
-            let message =
-                "regret is defined for rounds of one server only; take [regret] out, or take another protocol";
-            return Err(WorldError::scenario("regret", message));
-        }
-        let is_compared = self.reward.is_some() || self.hindsight.is_some();
-        if let Some(key) = rule.decided().filter(|_| is_compared) {
-            let message = format!(
-                "is defined for rounds of one size and deadline, and {key} of the protocol lets policies decide that; take one \
-                 of the two out"
-            );
-            return Err(WorldError::scenario("regret", message));
-        }
-        let algorithm = self.algorithm(&mut rule, task.as_deref())?;
-        let sends_parts = task.as_ref().is_some_and(|task| task.partial().is_some()) || algorithm.sends_more();
-        if !self.meters.is_empty() && sends_parts && population.has_links() {
-            let message = "mean speeds are not defined where transfers over links take as long as the rows of a job need, \
-                           which differ from job to job; give latency instead of device, send whole tables, or take \
-                           the meters out";
-            return Err(WorldError::scenario("regret.meters", message));
-        }
-        let others = adversary::Others {
-            task: self.task.about().name,
-            meters_speeds: !self.meters.is_empty(),
-            is_hindsight: self.hindsight.is_some(),
-            drifts: self.task.about().drift.is_some(),
-        };
-        let (adversaries, task) = match &self.adversary {
-            None => (None, task),
-            Some(config) => {
-                let (adversaries, task) = config.found(&population, (task, &algorithm), &streams, others)?;
-                (Some(adversaries), task)
-            }
-        };
-        if !self.meters.is_empty() && algorithm.needs_loss() {
-            let message = "mean speeds are those of jobs without an inference pass, which the algorithm adds to each; \
-                           take the meters or the entry of [algorithm] out";
-            return Err(WorldError::scenario("regret.meters", message));
-        }
-        self.check_noise(task.as_deref())?;
-        self.check_charge(&rule)?;
-        let edge_links = self.edge_links(&rule, &streams)?;
-        let mut warnings = population.notes().to_vec();
-        warnings.extend(heavy_tails(&population, &rule));
-        warnings.extend(task.iter().flat_map(|task| task.describe().warnings.iter().cloned()));
-        if let Some(clusters) = &clusters {
-            self.check_losses(clusters, task.as_deref())?;
-            self.check_told_losses(clusters, task.as_deref(), &rule)?;
-            warnings.extend(self.check_networks(clusters, task.as_deref())?);
-        }
-        let mut local = self.local_training(task.is_some(), &algorithm);
-        if let (Some(clusters), Some(model), Some(task)) = (&clusters, made, &task) {
-            local.decays = clusters.decays(model, task.layout());
-        }
-        if let Some(clusters) = &mut clusters {
-            clusters.model = made.or(clusters.model);
-        }
-        if let Some(reward) = &self.reward {
-            Truth::check(reward, &population, &rule)?;
-        }
-        let budget = self.budget(
-            (&rule, population.len()),
-            (task.as_deref(), payload_bytes, &algorithm),
-            (&local, &streams),
-            &mut warnings,
-        )?;
-        let plan = self.hindsight.as_ref();
-        // A sum over clients needs models to be scored; the value of a set may come from a script.
-        let needs_models = plan.is_some_and(|plan| plan.utility.of_sets().is_none());
-        let learns = task.as_ref().is_some_and(|task| !needs_models || !task.layout().is_empty());
-        let measures = learns.then(|| self.measures(task.as_deref()));
-        let learned = (measures.as_ref(), task.as_deref());
-        let hindsight = plan.map(|plan| hindsight::define(plan, &population, &rule, learned, budget)).transpose()?;
-        self.check_slope(task.as_deref(), &streams, &rule)?;
-        Ok(Foundation {
-            streams,
-            population,
-            rule,
-            task,
-            payload_bytes,
-            edge_links,
-            hindsight,
-            clusters,
-            local,
-            algorithm,
-            budget,
-            adversaries,
-            warnings,
-        })
     }
 
     /// Whether clients have as many examples as the population declares.

@@ -103,6 +103,7 @@ impl<'a> Offers<'a> {
             among: clients,
             cohort: self.wishes.cohort,
             take: self.wishes.cohort,
+            per_model: self.wishes.cohort,
             bounds: self.bounds(),
             data_sizes: &self.wishes.data_sizes,
             in_rounds: true,

@@ -28,6 +28,7 @@ impl Asked {
             among: 8,
             cohort: 3,
             take: 3,
+            per_model: 3,
             bounds: Bounds::of_size(3),
             data_sizes: &SIZES,
             in_rounds: true,

@@ -68,6 +68,15 @@ fn every_policy_has_a_trace_worked_out_by_hand() {
         "tifl",
         "divfl",
         "flips",
+        "shapley",
+        "pyramidfl",
+        "critical_fl",
+        "gpfl",
+        "mini_batch",
+        "similarity",
+        "pisces",
+        "delta",
+        "fedcor",
     ];
     let traces = traces.map(|file| fs::read_to_string(root().join(format!("tests/it/{file}.rs"))).unwrap()).concat();
     assert_none(&untraced(fedgenie::policy::CATALOGUE.entries.iter().map(|entry| entry.name), &traces));

@@ -1,8 +1,8 @@
 //! Portable elementary functions: the same bits on every platform.
 
 pub use libm::{
-    ceil, cos, cosh, erf, erfc, exp, expm1, floor, lgamma as ln_gamma, log as ln, log1p as ln_1p, log10, pow as power,
-    sinh, tgamma as gamma,
+    acos, ceil, cos, cosh, erf, erfc, exp, expm1, floor, lgamma as ln_gamma, log as ln, log1p as ln_1p, log10,
+    pow as power, sinh, tgamma as gamma,
 };
 
 /// Natural exponential and logarithm in single precision.

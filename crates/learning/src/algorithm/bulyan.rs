@@ -183,7 +183,8 @@ mod tests {
             left.retain(|&own| own != best);
         }
         assert_eq!(choose(&squares, 7, 1), expected);
-        // 2 and 3 both have 1 + 1 + 4 + 4: the smaller. Then, of six, the three nearest: 3 has 1 + 4 + 4, 4 has 1 + 1 + 9.
+        // 2 and 3 both have 1 + 1 + 4 + 4: the smaller. Then, of six, the three nearest: 3 has 1 + 4 + 4, and 4 has
+        // 1 + 1 + 9.
         assert_eq!(expected[..2], [2, 3]);
         assert!(!expected.contains(&6));
     }

@@ -7,7 +7,8 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::state::{State, Stateful};
 use std::sync::Arc;
 
-/// Names, in files, of what is remembered: `h` at the server makes `server.h.TENSOR`, `g` at clients `client.K.g.TENSOR`.
+/// Names, in files, of what is remembered: `h` at the server makes `server.h.TENSOR`, `g` at clients
+/// `client.K.g.TENSOR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remembered {
     /// Of the server; `None` if it remembers nothing.

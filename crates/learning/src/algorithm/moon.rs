@@ -3,8 +3,8 @@
 //!
 //! # Definition
 //! With `z`, `z_x` and `z_p` the outputs of the last hidden layer, after its activation, under the model that learns,
-//! under the model `x` that was sent, and under the client's last result, each step adds to the loss `mu` times the mean
-//! over its examples of
+//! under the model `x` that was sent, and under the client's last result, each step adds to the loss `mu` times the
+//! mean over its examples of
 //!
 //! `−ln(e^(cos(z, z_x)/T) / (e^(cos(z, z_x)/T) + e^(cos(z, z_p)/T)))`
 //!

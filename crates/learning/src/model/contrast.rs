@@ -3,8 +3,8 @@
 //!
 //! # Definition
 //! For an example with the representation `z`, and `a` and `b` those of two other models, the contrast is
-//! `−ln(e^(cos(z, a)/T) / (e^(cos(z, a)/T) + e^(cos(z, b)/T)))`. Its mean over a batch, times `mu`, is added to the loss.
-//! The cosine with a vector of zeros is 0, and so are its slopes.
+//! `−ln(e^(cos(z, a)/T) / (e^(cos(z, a)/T) + e^(cos(z, b)/T)))`. Its mean over a batch, times `mu`, is added to the
+//! loss. The cosine with a vector of zeros is 0, and so are its slopes.
 //!
 //! # Determinism
 //! In `f64`, example by example, in the order of the features.

@@ -281,6 +281,21 @@ impl Losses for Labelled {
         Ok(self.with_client(client, |batch| evaluate(&*self.model, state.model, batch, false).loss()))
     }
 
+    fn has_batch_losses(&self) -> bool {
+        true
+    }
+
+    fn losses_of(&self, client: ClientId) -> usize {
+        self.describe().examples_of(client)
+    }
+
+    fn batch_loss(&self, client: ClientId, state: &ModelState<'_>, places: &[usize]) -> Result<f64, Failure> {
+        Ok(self.with_client(client, |batch| {
+            let examples: Vec<u32> = places.iter().map(|&place| batch.examples[place]).collect();
+            evaluate(&*self.model, state.model, Batch { examples: &examples, ..batch }, false).loss()
+        }))
+    }
+
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> Result<f64, Failure> {
         let trainer::Worker { scratch, .. } = worker.keep();
         Ok(self.with_client(client, |batch| trainer::squared_losses(&*self.model, state.model, batch, scratch)))

@@ -73,6 +73,24 @@ pub trait Losses: Sync {
     /// Whatever ends the run; so do those of the methods below.
     fn client_loss(&self, client: ClientId, state: &ModelState<'_>) -> Result<f64, Failure>;
 
+    /// Whether [`Losses::batch_loss`] is defined.
+    fn has_batch_losses(&self) -> bool {
+        false
+    }
+
+    /// Number of the losses of which [`Losses::client_loss`] is the mean, where parts of them are defined.
+    fn losses_of(&self, _client: ClientId) -> usize {
+        0
+    }
+
+    /// The mean of some of these losses, at ascending places below their number; NaN where that is not defined.
+    ///
+    /// # Errors
+    /// Whatever ends the run.
+    fn batch_loss(&self, _client: ClientId, _state: &ModelState<'_>, _places: &[usize]) -> Result<f64, Failure> {
+        Ok(f64::NAN)
+    }
+
     /// The sum of the squared losses of a model over a client's own examples; NaN where that is not defined.
     ///
     /// # Errors

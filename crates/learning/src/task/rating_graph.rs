@@ -336,6 +336,19 @@ impl Losses for RatingGraph {
         Ok(losses.iter().sum::<f64>() / losses.len() as f64)
     }
 
+    fn has_batch_losses(&self) -> bool {
+        true
+    }
+
+    fn losses_of(&self, client: ClientId) -> usize {
+        self.training(client).ends.len()
+    }
+
+    fn batch_loss(&self, client: ClientId, state: &ModelState<'_>, places: &[usize]) -> Result<f64, Failure> {
+        let losses = self.rating_losses(client, state.model, &mut self.lend().scratch);
+        Ok(places.iter().map(|&place| losses[place]).sum::<f64>() / places.len() as f64)
+    }
+
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, worker: &mut Worker) -> Result<f64, Failure> {
         let worker: &mut graph_network::Worker = worker.keep();
         Ok(self.rating_losses(client, state.model, &mut worker.scratch).iter().map(|loss| loss * loss).sum())

@@ -375,6 +375,20 @@ impl Losses for Recommendation {
         Ok(sum / f64::from(count))
     }
 
+    fn has_batch_losses(&self) -> bool {
+        true
+    }
+
+    fn losses_of(&self, client: ClientId) -> usize {
+        self.fixed_examples(client).len()
+    }
+
+    fn batch_loss(&self, client: ClientId, state: &ModelState<'_>, places: &[usize]) -> Result<f64, Failure> {
+        let mut losses = Vec::new();
+        self.each_loss(client, state, |loss| losses.push(loss));
+        Ok(places.iter().map(|&place| losses[place]).sum::<f64>() / places.len() as f64)
+    }
+
     fn squared_losses(&self, client: ClientId, state: &ModelState<'_>, _worker: &mut Worker) -> Result<f64, Failure> {
         let mut sum = 0.0;
         self.each_loss(client, state, |loss| sum += loss * loss);

@@ -25,6 +25,8 @@ pub struct BuildContext<'a> {
     pub cohort: usize,
     /// Updates waited for per round.
     pub take: usize,
+    /// Updates that make a model: those of a round, or those of a buffer.
+    pub per_model: usize,
     /// The bounds of the policy's decisions.
     pub bounds: Bounds,
     /// Examples per client.

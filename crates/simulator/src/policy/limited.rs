@@ -84,6 +84,10 @@ impl Policy for Limited {
         self.policy.needs_losses()
     }
 
+    fn needs_batch_losses(&self) -> bool {
+        self.policy.needs_batch_losses()
+    }
+
     fn probe(
         &mut self,
         ask: &SelectionRequest<'_>,

@@ -86,9 +86,10 @@ const BLACKLISTED: f64 = 0.3;
 /// Unexplored clients considered for each one that is to explore.
 const CONSIDERED: usize = 5;
 
+/// The policy; `pyramidfl` has one inside.
 #[derive(Stateful)]
 #[state(check = Self::is_sound)]
-struct Oort {
+pub(super) struct Oort {
     #[state(skip = "from the scenario")]
     variant: Variant,
     pacer: Pacer,
@@ -155,6 +156,11 @@ impl Oort {
 }
 
 impl Oort {
+    /// The candidates of the last selection, without those that are blacklisted.
+    pub(super) fn candidates(&self) -> &[ClientId] {
+        &self.made.candidates
+    }
+
     fn is_explored(&self, client: ClientId) -> bool {
         !self.utility[client.index()].is_nan()
     }

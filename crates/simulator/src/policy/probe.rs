@@ -14,6 +14,14 @@ pub enum Probe {
     /// Each of these clients downloads the model and evaluates it on its own data:
     /// [`ServerView::probed`](super::ServerView::probed).
     Losses(Vec<ClientId>),
+    /// The same on a mini-batch of its data, drawn without replacement: so many examples, or all if it has no more. The
+    /// pass takes the batch's share of the time. See [`Policy::needs_batch_losses`](super::Policy::needs_batch_losses).
+    BatchLosses {
+        /// The clients asked.
+        clients: Vec<ClientId>,
+        /// Examples of the mini-batch, at least 1.
+        size: usize,
+    },
     /// Each of these clients downloads the model and measures it on its own data (training data, unless the task says
     /// otherwise): the task's main measure, negated where smaller is better; NaN where it has none.
     /// [`ServerView::probed`](super::ServerView::probed).

@@ -81,6 +81,7 @@ impl World {
             among,
             cohort: bounds.cohort,
             take,
+            per_model: if let Rule::Buffered(rule) = &self.protocol.rule { rule.buffer } else { take },
             bounds,
             data_sizes,
             in_rounds: matches!(self.protocol.rule, Rule::Rounds(_)),
@@ -179,6 +180,14 @@ impl World {
             let message = format!("compares losses of clients, and this task ({name}) has none; take another task");
             return Err(Complaint::new("", message));
         }
+        let has_batches = task.and_then(|task| task.losses()).is_some_and(|losses| losses.has_batch_losses());
+        if policy.needs_batch_losses() && !has_batches {
+            let message = format!(
+                "asks clients for the loss on a mini-batch, and this task ({name}) has losses of all of a client's data \
+                 alone; take other losses or another task"
+            );
+            return Err(Complaint::new("", message));
+        }
         let known: Vec<&str> = task.map_or(&[][..], |task| task.probe_kinds()).iter().map(|kind| kind.name).collect();
         let brought = policy.wants_answer();
         if let Some(kind) = policy.probe_kinds().iter().chain(&brought).find(|kind| !known.contains(kind)) {
@@ -212,6 +221,7 @@ impl World {
             among: sizes.len(),
             cohort: rule.edges_per_round,
             take: rule.edges_per_round,
+            per_model: rule.edges_per_round,
             bounds: Bounds { deadline: rule.cloud_timeout, ..Bounds::of_size(rule.edges_per_round) },
             data_sizes: &sizes,
             in_rounds: false,

@@ -90,7 +90,7 @@ impl Recommendation {
     }
 
     /// The training examples of a client, each with its fixed negative.
-    fn fixed_examples(&self, client: ClientId) -> Vec<Triplet> {
+    pub(super) fn fixed_examples(&self, client: ClientId) -> Vec<Triplet> {
         let holdings = &self.source.holdings;
         if let Some(triplets) = holdings.triplets(client) {
             return triplets.to_vec();

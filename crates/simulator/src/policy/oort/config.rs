@@ -102,13 +102,23 @@ impl PolicySettings for Config {
     }
 
     fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
+        Ok(Box::new(self.oort(context)?))
+    }
+}
+
+impl Config {
+    /// Makes the policy.
+    ///
+    /// # Errors
+    /// If the parameters do not fit the scenario.
+    pub(in crate::policy) fn oort(&self, context: &BuildContext<'_>) -> Result<Oort, Complaint> {
         if self.pacer_step == 0 {
             return Err(Complaint::new("pacer_step", "found 0; expected at least 1"));
         }
         let share = |key, value| check(key, value, 0.0..=1.0, "a number from 0 to 1");
         let declared = |client| context.devices.declared(client).seconds();
         let decay = self.exploration_decay;
-        Ok(Box::new(Oort {
+        Ok(Oort {
             variant: self.variant,
             pacer: self.pacer()?,
             cutoff: share("cutoff", self.cutoff.unwrap_or(self.default_cutoff()))?,
@@ -126,11 +136,9 @@ impl PolicySettings for Config {
             is_exploited: vec![false; context.clients],
             race: Vec::new(),
             made: Decision::default(),
-        }))
+        })
     }
-}
 
-impl Config {
     const fn default_cutoff(&self) -> f64 {
         match self.variant {
             Variant::Paper => 0.95,

@@ -11,6 +11,7 @@ use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::metric::{MetricId, Place, Statistic, between, value_of};
 use fedgenie_core::oracle::utility::ModelScore;
+use fedgenie_core::rng::{Purpose, StreamRng};
 use fedgenie_learning::task::{self, JobKey, ModelState, Need, On, PrivateView, ProbeKind, Script};
 use rayon::prelude::*;
 
@@ -39,6 +40,21 @@ pub(in crate::run) struct Evaluated<'a> {
     pub parallel: bool,
 }
 
+/// Places of a mini-batch, ascending: a Fisher–Yates shuffle of all of them, from the first one up, as far as it is
+/// needed. Nothing is drawn where all are in it.
+fn drawn(count: usize, size: usize, rng: &mut StreamRng) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..count).collect();
+    if size < count {
+        for place in 0..size {
+            let other = place + rng.below((count - place) as u64) as usize;
+            places.swap(place, other);
+        }
+        places.truncate(size);
+        places.sort_unstable();
+    }
+    places
+}
+
 impl Learning<'_> {
     /// The current model of a cluster, for the task.
     pub(in crate::run) fn current(&self, cluster: u32) -> ModelState<'_> {
@@ -63,6 +79,40 @@ impl Learning<'_> {
             if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() };
         self.check_work(self.state.round.next())?;
         Ok(found)
+    }
+
+    /// Loss of a model on a mini-batch of each candidate's own data; NaN where it has none.
+    ///
+    /// # Errors
+    /// If the task fails.
+    pub fn batch_losses(
+        &self,
+        model: &[f32],
+        (turn, size): (Turn, usize),
+        candidates: &[ClientId],
+        parallel: bool,
+    ) -> Result<Vec<(ClientId, f64)>, RunError> {
+        let state = self.state.view(model, PrivateView::of(&self.state.private));
+        let one = |&client: &ClientId| {
+            let Some(losses) = self.task.losses().filter(|_| !self.halt.is_due()) else { return (client, f64::NAN) };
+            let mut rng = self.world.streams.stream(Purpose::BatchOrder, client.0, u32::MAX - turn.0);
+            let places = drawn(losses.losses_of(client), size, &mut rng);
+            if places.is_empty() {
+                return (client, f64::NAN);
+            }
+            let loss = losses.batch_loss(client, &state, &places);
+            (client, self.faults.or(("batch_loss", Some(client)), loss, f64::NAN))
+        };
+        let found =
+            if parallel { candidates.par_iter().map(one).collect() } else { candidates.iter().map(one).collect() };
+        self.check_work(self.state.round.next())?;
+        Ok(found)
+    }
+
+    /// A mini-batch as a share of a client's data; 1 if it is all.
+    pub fn share_of_batch(&self, client: ClientId, size: usize) -> f64 {
+        let all = self.task.losses().map_or(0, |losses| losses.losses_of(client));
+        if size < all { size as f64 / all as f64 } else { 1.0 }
     }
 
     /// The main measure of a model on the candidates' own data, negated where smaller is better; NaN where it has none.

@@ -109,7 +109,7 @@ pub(in crate::run) fn price(engine: &Engine<'_>, server: &Server<'_>, turn: Turn
     };
     match probe {
         Probe::None | Probe::Context(_) => 0,
-        Probe::Losses(clients) | Probe::Qualities(clients) => of(LOSSES, clients),
+        Probe::Losses(clients) | Probe::Qualities(clients) | Probe::BatchLosses { clients, .. } => of(LOSSES, clients),
         Probe::Answers { clients, kind } => {
             // One that the task does not know is refused when it is asked.
             let learning = server.learning.as_ref();
@@ -145,18 +145,23 @@ pub(in crate::run) fn carry_out(
         Probe::Losses(clients) => {
             let (learning, model) = learned();
             answered.numbers = learning.losses(model, &clients, parallel)?;
-            charge(engine, asking.turn, &clients, &LOSSES)?
+            charge(engine, asking.turn, &clients, &LOSSES, |_| 1.0)?
+        }
+        Probe::BatchLosses { clients, size } => {
+            let (learning, model) = learned();
+            answered.numbers = learning.batch_losses(model, (asking.turn, size), &clients, parallel)?;
+            charge(engine, asking.turn, &clients, &LOSSES, |client| learning.share_of_batch(client, size))?
         }
         Probe::Qualities(clients) => {
             let (learning, model) = learned();
             answered.numbers = learning.qualities(model, &clients, parallel)?;
-            charge(engine, asking.turn, &clients, &LOSSES)?
+            charge(engine, asking.turn, &clients, &LOSSES, |_| 1.0)?
         }
         Probe::Answers { clients, kind } => {
             let (learning, model) = learned();
             let kind = learning.probe(kind).ok_or_else(|| unknown(server, asking, kind))?;
             answered.answers = learning.answers(&kind, model, asking.turn, &clients, parallel)?;
-            charge(engine, asking.turn, &clients, &Price { kind, learning: Some(learning) })?
+            charge(engine, asking.turn, &clients, &Price { kind, learning: Some(learning) }, |_| kind.passes)?
         }
         Probe::Training { clients, answers } => {
             let (learning, model) = learned();
@@ -188,15 +193,22 @@ fn unknown(server: &Server<'_>, asking: &Asking<'_>, kind: &str) -> RunError {
     RunError::BadSelection { policy: asking.asker.policy(&server.label), turn: asking.turn, round: asking.round, what }
 }
 
-fn charge(engine: &Engine<'_>, turn: Turn, clients: &[ClientId], price: &Price<'_>) -> Result<Charge, RunError> {
+/// The cost of answers for which each client makes so many inference passes.
+fn charge(
+    engine: &Engine<'_>,
+    turn: Turn,
+    clients: &[ClientId],
+    price: &Price<'_>,
+    passes: impl Fn(ClientId) -> f64,
+) -> Result<Charge, RunError> {
     let world = engine.world;
-    let (ProbeKind { passes, needs_model, .. }, whole) = (price.kind, world.training.payload_bytes);
+    let (ProbeKind { needs_model, .. }, whole) = (price.kind, world.training.payload_bytes);
     let mut charge = Charge::default();
     for &client in clients {
         let share = price.travels(client, turn).map_or(0.0, |bytes| bytes as f64 / whole.max(1) as f64);
         let [download, compute, upload] =
             world.population.draw(&world.streams, Purpose::Probe, client, turn.into(), [1.0, share])?.phases;
-        let inference = Span((compute.0 as f64 * world.inference_of_job(client) * passes) as u64);
+        let inference = Span((compute.0 as f64 * world.inference_of_job(client) * passes(client)) as u64);
         let answer = Span(inference.0.saturating_add(if share > 0.0 { upload.0 } else { 0 }));
         let span = if needs_model { Span(download.0.saturating_add(answer.0)) } else { answer };
         charge.span = charge.span.max(span);
