@@ -51,10 +51,8 @@ fn inverse(matrix: &Matrix) -> Matrix {
         let pivot = rows[at][at];
         rows[at].iter_mut().for_each(|number| *number /= pivot);
         for other in (0..count).filter(|&other| other != at) {
-            let factor = rows[other][at];
-            for column in 0..2 * count {
-                rows[other][column] -= factor * rows[at][column];
-            }
+            let (factor, pivot) = (rows[other][at], rows[at].clone());
+            rows[other].iter_mut().zip(pivot).for_each(|(number, pivot)| *number -= factor * pivot);
         }
     }
     rows.into_iter().map(|row| row[count..].to_vec()).collect()
@@ -162,7 +160,8 @@ fn checked(scenario: &str) -> usize {
             let there: f64 = candidates.iter().map(|&client| examples[client].len() as f64).sum();
             assert!(there <= all);
             let mut left = candidates.clone();
-            for place in 0..candidates.len().min(2) {
+            assert_eq!(selected.len(), candidates.len().min(2));
+            for (place, &chosen) in selected.iter().enumerate() {
                 let gain = |client: usize| {
                     let of = |other: &usize| examples[*other].len() as f64 / there * sigma[*other][client];
                     discounts[client] * left.iter().map(of).sum::<f64>() / sigma[client][client].sqrt()
@@ -174,7 +173,7 @@ fn checked(scenario: &str) -> usize {
                 }
                 let rank = |one: &&usize, other: &&usize| gain(**one).total_cmp(&gain(**other)).then(other.cmp(one));
                 let best = *left.iter().max_by(rank).unwrap();
-                assert_eq!(selected[place], best, "{turn}: {said}");
+                assert_eq!(chosen, best, "{turn}: {said}");
                 let known = sigma.clone();
                 for one in 0..6 {
                     for other in 0..6 {

@@ -232,7 +232,7 @@ impl ClusteredSampling {
                 at += 1;
             }
         }
-        let left: Vec<usize> = (0..candidates.len()).filter(|&place| units[place] % all > 0).collect();
+        let left: Vec<usize> = (0..candidates.len()).filter(|&place| !units[place].is_multiple_of(all)).collect();
         let weights: Vec<u64> = left.iter().map(|&place| units[place] % all).collect();
         let angle = |one: usize, other: usize| {
             let [one, other] = [one, other].map(|place| candidates[left[place]].index());

@@ -70,8 +70,8 @@ pub(super) fn groups(mut distances: Distances, weights: &[u64], limit: u64) -> V
         let closest = pairs.min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let Some((apart, one, other)) = closest else { break };
         let (Some(left), Some(right)) = (groups[one].take(), groups[other].take()) else { break };
-        for place in 0..groups.len() {
-            let Some(third) = &groups[place] else { continue };
+        for (place, third) in groups.iter().enumerate() {
+            let Some(third) = third else { continue };
             let [a, b, c] = [&left, &right, third].map(|group| group.members.len() as f64);
             let (to_left, to_right) = (distances.get(one, place), distances.get(other, place));
             let square =

@@ -252,9 +252,8 @@ mod tests {
             square += rows[at][count] * rows[at][count] / rows[at][at];
             for below in at + 1..count {
                 let factor = rows[below][at] / rows[at][at];
-                for column in at..=count {
-                    rows[below][column] -= factor * rows[at][column];
-                }
+                let pivot = rows[at].clone();
+                rows[below].iter_mut().zip(pivot).for_each(|(number, pivot)| *number -= factor * pivot);
             }
         }
         0.5 * (log + square)
@@ -267,14 +266,14 @@ mod tests {
             let observation = Observation { round: 1, changes: changes.clone() };
             let mut slope = vec![0.0; 6];
             process.add_slope(&observation, 2.0, &mut slope);
-            for at in 0..6 {
+            for (at, found) in slope.iter().enumerate() {
                 let moved = |by: f64| {
                     let mut moved = process.clone();
                     moved.vectors[at] += by;
                     surprise(&moved, &changes)
                 };
                 let expected = 2.0 * (moved(1e-6) - moved(-1e-6)) / 2e-6;
-                assert!((slope[at] - expected).abs() < 1e-6, "{at}: {}, {expected}", slope[at]);
+                assert!((found - expected).abs() < 1e-6, "{at}: {found}, {expected}");
             }
         }
     }
