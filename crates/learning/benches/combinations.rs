@@ -96,7 +96,8 @@ fn main() {
         let tell = |name: &str, milliseconds: f64| match json {
             true => println!("{{\"updates\":{count},\"combination\":\"{name}\",\"ms\":{milliseconds:.2}}}"),
             false => {
-                println!("{count:>5} updates  {name:<18} {milliseconds:>9.2} ms  {:>6.1} copies", milliseconds / copy)
+                let copies = milliseconds / copy;
+                println!("{count:>5} updates  {name:<18} {milliseconds:>9.2} ms  {copies:>6.1} copies");
             }
         };
         tell("(copy)", copy);

@@ -21,7 +21,7 @@ pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> O
 }
 
 /// First words of the field and of other simulators: the word, the name here, and the place where that stands.
-const FIRST_WORDS: [(&str, &str, &str); 22] = [
+const FIRST_WORDS: [(&str, &str, &str); 25] = [
     (
         "fedavg",
         "random",
@@ -30,6 +30,9 @@ const FIRST_WORDS: [(&str, &str, &str); 22] = [
     ("fedprox", "fedprox", "FedProx is [algorithm.fedprox], beside any policy"),
     ("scaffold", "scaffold", "SCAFFOLD is [algorithm.scaffold], beside any policy"),
     ("fednova", "fednova", "FedNova is [algorithm.fednova], beside any policy"),
+    ("feddyn", "feddyn", "FedDyn is [algorithm.feddyn], beside any policy"),
+    ("moon", "moon", "MOON is [algorithm.moon], beside any policy"),
+    ("krum", "krum", "Krum is [algorithm.krum], beside any policy"),
     ("fedadam", "adam", "FedAdam is server = { adam = {} } in [aggregation]"),
     ("fedyogi", "yogi", "FedYogi is server = { yogi = {} } in [aggregation]"),
     ("fedbuff", "buffered", "FedBuff is [protocol.buffered]"),

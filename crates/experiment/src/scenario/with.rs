@@ -10,7 +10,8 @@ use super::tree::{Node, Value};
 use fedgenie_core::{limits, text};
 
 /// Paths that may be overridden, for people.
-const ALLOWED: &str = "task.*.model, task.*.start, training, aggregation, algorithm, protocol, clusters";
+const ALLOWED: &str = "task.*.model, task.*.start, training, aggregation, algorithm, compression, protocol, \
+                       clusters";
 
 /// The value that removes an optional section.
 pub(super) const NONE: &str = "none";
@@ -33,8 +34,10 @@ impl Override {
     /// Whether it removes an optional section.
     fn takes_away(&self) -> bool {
         let keys: Vec<&str> = self.path.split('.').collect();
-        let is_optional =
-            matches!(keys[..], ["training" | "aggregation" | "algorithm" | "clusters"] | ["task", _, "start"]);
+        let is_optional = matches!(
+            keys[..],
+            ["training" | "aggregation" | "algorithm" | "compression" | "clusters"] | ["task", _, "start"]
+        );
         is_optional && matches!(&self.value.value, Value::Text(text) if text == NONE)
     }
 }
@@ -43,7 +46,8 @@ fn is_allowed(path: &str) -> bool {
     let keys: Vec<&str> = path.split('.').collect();
     matches!(
         keys[..],
-        ["training" | "aggregation" | "algorithm" | "protocol" | "clusters", ..] | ["task", _, "model" | "start", ..]
+        ["training" | "aggregation" | "algorithm" | "compression" | "protocol" | "clusters", ..]
+            | ["task", _, "model" | "start", ..]
     )
 }
 

@@ -15,8 +15,8 @@
 //! Data sizes; local losses, by a probe (`fresh`, `mini-batch`, `trained`) or from feedback (`last-known`).
 //!
 //! # Explanation
-//! With `[record] explain = true`: `loss` of each candidate drawn that is still there, `null` where unknown. `after`: the `loss` that those
-//! selected last reported.
+//! With `[record] explain = true`: `loss` of each candidate drawn that is still there, `null` where unknown. `after`:
+//! the `loss` that those selected last reported.
 //!
 //! # Source
 //! Y. J. Cho, J. Wang, G. Joshi, "Client Selection in Federated Learning: Convergence Analysis and Power-of-Choice

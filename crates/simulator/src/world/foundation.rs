@@ -37,6 +37,9 @@ pub(super) struct Foundation {
 /// Clients, and what they learn.
 type People = (Population, Option<Arc<dyn Task>>);
 
+/// Who is hostile, and the task with the labels that they train on.
+type Hostile = (Option<Adversaries>, Option<Arc<dyn Task>>);
+
 impl WorldPlan {
     pub(super) fn foundation(&self, seed: u64, cache: &DataCache) -> Result<Foundation, WorldError> {
         let streams = Streams::new(seed);
@@ -177,7 +180,7 @@ impl WorldPlan {
         (population, task): (&Population, Option<Arc<dyn Task>>),
         algorithm: &Algorithm,
         streams: &Streams,
-    ) -> Result<(Option<Adversaries>, Option<Arc<dyn Task>>), WorldError> {
+    ) -> Result<Hostile, WorldError> {
         let Some(config) = &self.adversary else { return Ok((None, task)) };
         let others = adversary::Others {
             task: self.task.about().name,
