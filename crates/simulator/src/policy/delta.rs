@@ -12,9 +12,8 @@
 //! A round in which no change differs from the mean leaves all as it is.
 //!
 //! A client whose change was the mean itself has `p = 0` and is drawn no more, as there. Two changes are equally far
-//! from their mean, so that rounds of two clients teach nothing. Clients without examples, whose weight would be 0, have
-//! `p = 0`; where no candidate has any, all are alike, and weigh alike.
-//! `[aggregation] weighting` is not used.
+//! from their mean, so that rounds of two clients teach nothing. Clients without examples, whose weight would be 0,
+//! have `p = 0`; where no candidate has any, all are alike, and weigh alike. `[aggregation] weighting` is not used.
 //!
 //! # Inputs
 //! Changes of all trained parameters; data sizes.

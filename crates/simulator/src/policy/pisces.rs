@@ -16,9 +16,10 @@
 //!
 //! With `outliers = true`, each update that joins, by ascending client, is compared with the last updates of all
 //! clients whose jobs were dispatched in the same round as its own or in one of the `versions − 1` before. If these are
-//! at least `pool` (those that make a model, if left out), their `loss_rms` are clustered by DBSCAN: a loss is in the core if at least `neighbours` of them,
-//! itself counted, are within `distance` of it, and an outlier if none of the core is. Outliers lose one of `credits`;
-//! a client without credits is a candidate no more, unless nobody else is there.
+//! at least `pool` (those that make a model, if left out), their `loss_rms` are clustered by DBSCAN: a loss is in the
+//! core if at least `neighbours` of them, itself counted, are within `distance` of it, and an outlier if none of the
+//! core is. Outliers lose one of `credits`; a client without credits is a candidate no more, unless nobody else is
+//! there.
 //!
 //! # Inputs
 //! Losses, examples and staleness of updates.
