@@ -247,7 +247,7 @@ fn what_is_not_defined_is_refused_where_it_stands() {
     for (text, part) in [
         (changed(&little, "[adversary]", hindsight), "depends on who else is selected"),
         (changed(&little, "[adversary]", "[algorithm.scaffold]\n[adversary]"), "remember"),
-        (changed(&with("{ slow = { factor = 2.0 } }"), "[adversary]", regret), "mean speeds"),
+        (changed(&with("{ slow = { factor = 2.0 } }"), "[adversary]", regret), "adversary.attack.slow"),
     ] {
         let answer = place(&text, &honest()).fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
         assert!(answer.code == 2 && answer.stderr.contains(part), "{part}: {answer:?}");

@@ -164,6 +164,7 @@ fn what_is_not_defined_is_refused() {
         (changed(&with("up = \"sign\""), "[compression]", hostile), "adversary.attack.little-is-enough"),
         (with(""), "compression"),
         (with("up = { top-k = { k = 0 } }"), "compression.up.top-k.k"),
+        (with("up = { random-k = { k = 4 } }"), "compression.up.random-k.k"),
         (with("down = \"sign\""), "compression.down"),
     ] {
         let place = Workplace::with(&text);

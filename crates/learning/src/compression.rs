@@ -13,8 +13,9 @@
 //! | `qsgd` | `‖v‖·sign(vᵢ)·l/s`, `s = 2^(bits − 1) − 1`, `l` the number `s·abs(vᵢ)/‖v‖` rounded up or down at random, so that its mean is `v` | `4 + ⌈d·bits/8⌉` |
 //! | `sign` | `mean(abs(v))·sign(vᵢ)`, the sign of 0 is + | `4 + ⌈d/8⌉` |
 //!
-//! `k` is a number, or `max(1, round(share·d))`. `down = { qsgd = … }` encodes the model that clients are sent, anew
-//! for each job and without feedback: they train from what they decode, and send the change from there.
+//! `k` is a number of at most `d`, or `max(1, round(share·d))`, halves up. `down = { qsgd = … }` encodes the model that
+//! clients are sent, anew for each job and without feedback: they train from what they decode, and send the change from
+//! there.
 //!
 //! What is left over changes only when the update is aggregated, as all memory of clients. Numbers that an algorithm
 //! sends beside models travel as they are.
@@ -138,6 +139,16 @@ impl Codec {
         }
     }
 
+    /// Checks that as many numbers as it sends are there.
+    fn fits(&self, numbers: usize) -> Result<(), Complaint> {
+        match *self {
+            Self::TopK { k: Some(k), .. } | Self::RandomK { k: Some(k), .. } if k > numbers => {
+                Err(Complaint::new("k", format!("found {k}; an update has {numbers} numbers")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// How many of so many numbers are sent.
     fn kept(&self, numbers: usize) -> usize {
         match *self {
@@ -241,6 +252,15 @@ impl CompressionConfig {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks that updates of so many numbers can be encoded.
+    ///
+    /// # Errors
+    /// A complaint with a path below `compression`.
+    pub fn fits(&self, numbers: usize) -> Result<(), Complaint> {
+        let Some(up) = &self.up else { return Ok(()) };
+        up.fits(numbers).map_err(|complaint| complaint.below(up.kind()).below("up"))
     }
 
     /// Whether clients keep what an encoding left over.

@@ -15,7 +15,8 @@ pub(super) use targets::backward as backward_targets;
 
 /// The warnings at the end of a run, in sentences.
 pub(super) fn of_run(world: &World, run: &RunSummary) -> Vec<String> {
-    without_arrivals(run).into_iter().chain(worse_than_at_first(world, run)).chain(never_finite(run)).collect()
+    let of_rounds = without_arrivals(run).into_iter().chain(mostly_abandoned(run));
+    of_rounds.chain(worse_than_at_first(world, run)).chain(never_finite(run)).collect()
 }
 
 /// Metrics that were measured, and were a number in no evaluation.
@@ -27,6 +28,16 @@ fn never_finite(run: &RunSummary) -> Option<String> {
     let more = if never.len() > 3 { format!(" and {} more", never.len() - 3) } else { String::new() };
     let told = || format!("{named}{more} {were} measured, and {were} a finite number in no evaluation");
     (!never.is_empty()).then(told)
+}
+
+/// Most rounds had fewer updates than they need, and made no model.
+fn mostly_abandoned(run: &RunSummary) -> Option<String> {
+    let (abandoned, rounds) = (run.outcomes.abandoned_rounds, u64::from(run.rounds));
+    let told = || {
+        let (abandoned, rounds) = (with_commas(abandoned), with_commas(rounds));
+        format!("{abandoned} of {rounds} rounds were abandoned: fewer updates arrived than a round needs")
+    };
+    (run.arrived > 0 && 2 * abandoned > rounds).then(told)
 }
 
 /// No update ever arrived.

@@ -5,6 +5,7 @@
 //! `g − g_k + α(w − x)`, and afterwards `g_k ← g_k − α δ_k`. Over the updates that are aggregated and the `N` clients,
 //! `h ← h − (α/N) Σ δ_k`, and then `x ← x + mean(δ_k) − h/α`.
 //!
+//! An entry for the combination takes the place of the mean alone: `h` is a sum over all updates that are aggregated.
 //! So `h` is always the mean of all `g_k`. Where a client's next job began before its last update was aggregated, the
 //! change of `g_k` counts from the client's memory at the aggregation.
 //!

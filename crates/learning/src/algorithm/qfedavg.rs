@@ -1,4 +1,4 @@
-//! q-FedAvg: clients with larger losses count more, so that accuracies are more alike.
+//! Fair averaging (q-FedAvg): clients with larger losses count more, so that accuracies are more alike.
 //!
 //! # Definition
 //! Client `k` is sent `x`, works `F_k = f_k(x) + 1e-10` out, the mean loss on its own examples, and trains. With

@@ -45,14 +45,25 @@ impl AdversaryConfig {
     pub fn check(&self) -> Result<(), Complaint> {
         let given = [self.clients.is_some(), self.groups.is_some(), self.share.is_some()];
         if given.into_iter().filter(|given| *given).count() != 1 {
-            let message =
-                "says who is hostile by one of clients = [1, 4], groups = [\"bad\"] and share = 0.3; give one";
+            let message = "says who is hostile by one of clients = [1, 4], groups = [\"bad\"] and share = 0.3; give \
+                           one of them, and take the others out";
             return Err(Complaint::new("", message));
         }
         if let Some(share) = self.share.filter(|share| !(0.0..=1.0).contains(share)) {
             return Err(Complaint::new("share", format!("found {share}; expected a number from 0 to 1")));
         }
         self.attack.check().map_err(|complaint| complaint.below(self.attack.kind()).below("attack"))
+    }
+
+    /// A warning where nobody is hostile though somebody was to be.
+    pub(super) fn warning(&self, hostile: &Adversaries, clients: usize) -> Option<String> {
+        let told = || match self.share {
+            Some(share) => {
+                format!("nobody is hostile: share = {share} of {clients} clients is less than half a client")
+            }
+            None => "nobody is hostile: [adversary] names no client".to_owned(),
+        };
+        (hostile.clients.is_empty() && self.share != Some(0.0)).then(told)
     }
 
     /// The measures of a task, with those of the attack.
@@ -81,8 +92,9 @@ impl AdversaryConfig {
         let remembers = algorithm.job.as_ref().is_some_and(|job| job.remembers().is_some());
         match &self.attack {
             Attack::Slow { .. } if others.meters_speeds => {
-                let message = "makes clients slower than the laws that meters of mean speeds know; take the meters out";
-                return Err(WorldError::scenario("regret.meters", message));
+                return refuse(
+                    "makes clients slower than the laws of [regret] meters say; take the meters out".to_owned(),
+                );
             }
             Attack::Slow { .. } => {}
             _ if !has_model => return refuse(format!("needs updates, and the task ({}) learns nothing", others.task)),
@@ -152,8 +164,11 @@ impl AdversaryConfig {
         if let Some(unknown) = names.iter().find(|name| known(name).is_none()) {
             let mut there: Vec<&str> = groups.iter().filter_map(|group| group.name.as_deref()).collect();
             there.dedup();
-            let there = if there.is_empty() { "no group has a name".to_owned() } else { there.join(", ") };
-            let message = format!("names the group {unknown:?}; the groups of this population are: {there}");
+            let there = match there.is_empty() {
+                true => "no group of this population has a name".to_owned(),
+                false => format!("the groups of this population are: {}", there.join(", ")),
+            };
+            let message = format!("names the group {unknown:?}; {there}");
             return Err(WorldError::scenario("adversary.groups", message));
         }
         let of = |client: &ClientId| groups[population.group_of(*client)].name.as_deref();

@@ -76,7 +76,7 @@ impl WorldPlan {
                 let path = format!("algorithm.{}", algorithm.combined_by.unwrap_or_default());
                 let message = format!(
                     "is defined for rounds of at least {least} updates, and the protocol waits for {found}; ask more \
-                     clients, or expect fewer hostile ones"
+                     clients, or let it need fewer"
                 );
                 WorldError::scenario(&path, message)
             })?;
@@ -101,6 +101,8 @@ impl WorldPlan {
             if task.layout().rows() > 0 || task.partial().is_some() {
                 return refuse("has tables, of which clients move some rows alone");
             }
+            let fits = self.compression.as_ref().map_or(Ok(()), |compression| compression.fits(task.layout().len()));
+            fits.map_err(|complaint| complaint.below("compression"))?;
         }
         Ok(Algorithm { outside, compression: self.compression.clone(), ..algorithm })
     }

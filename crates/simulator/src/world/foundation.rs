@@ -72,6 +72,9 @@ impl WorldPlan {
         let edge_links = self.edge_links(&rule, &streams)?;
         let mut warnings = population.notes().to_vec();
         warnings.extend(heavy_tails(&population, &rule));
+        if let (Some(config), Some(hostile)) = (&self.adversary, &adversaries) {
+            warnings.extend(config.warning(hostile, population.len()));
+        }
         warnings.extend(task.iter().flat_map(|task| task.describe().warnings.iter().cloned()));
         if let Some(clusters) = &clusters {
             self.check_losses(clusters, task.as_deref())?;
