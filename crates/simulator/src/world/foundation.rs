@@ -70,12 +70,7 @@ impl WorldPlan {
         self.check_noise(task.as_deref())?;
         self.check_charge(&rule)?;
         let edge_links = self.edge_links(&rule, &streams)?;
-        let mut warnings = population.notes().to_vec();
-        warnings.extend(heavy_tails(&population, &rule));
-        if let (Some(config), Some(hostile)) = (&self.adversary, &adversaries) {
-            warnings.extend(config.warning(hostile, population.len()));
-        }
-        warnings.extend(task.iter().flat_map(|task| task.describe().warnings.iter().cloned()));
+        let mut warnings = self.notes((&population, &rule), task.as_deref(), adversaries.as_ref());
         if let Some(clusters) = &clusters {
             self.check_losses(clusters, task.as_deref())?;
             self.check_told_losses(clusters, task.as_deref(), &rule)?;
@@ -134,6 +129,21 @@ impl WorldPlan {
             None => plan.build(&work(Some(&task.describe().examples)), streams)?,
         };
         Ok((population, Some(task)))
+    }
+
+    /// Warnings about clients and data.
+    fn notes(
+        &self,
+        (population, rule): (&Population, &Rule),
+        task: Option<&dyn Task>,
+        hostile: Option<&Adversaries>,
+    ) -> Vec<String> {
+        let mut warnings = population.notes().to_vec();
+        warnings.extend(heavy_tails(population, rule));
+        let among = self.adversary.as_ref().zip(hostile);
+        warnings.extend(among.and_then(|(config, hostile)| config.warning(hostile, population.len())));
+        warnings.extend(task.iter().flat_map(|task| task.describe().warnings.iter().cloned()));
+        warnings
     }
 
     /// Checks that regret is defined under a protocol.
