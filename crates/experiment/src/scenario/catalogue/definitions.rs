@@ -12,10 +12,10 @@ use fedgenie_simulator::world::controls;
 /// is the summary.
 pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
     let source = match (kind, name) {
-        ("section", "adversary") => adversary::DOCUMENTED,
+        ("section", "adversary") | ("value", "attack") => adversary::DOCUMENTED,
         ("section", "aggregation") => algorithm::fold::DOCUMENTED,
         ("section", "algorithm") => algorithm::DOCUMENTED,
-        ("section", "compression") => compression::DOCUMENTED,
+        ("section", "compression") | ("value", "codec") => compression::DOCUMENTED,
         ("section", "controls") => controls::DOCUMENTED,
         ("value", "split") => split::DOCUMENTED,
         ("value", "seeds") => seeds::DOCUMENTED,
