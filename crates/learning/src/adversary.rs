@@ -24,8 +24,8 @@
 //!
 //! `label-flip` is for tasks of labelled classes whose examples are dealt to one client each and stay there.
 //! `little-is-enough` depends on who else is selected: it is refused with tables of rows, with algorithms that let
-//! clients remember, and with the regret in hindsight. With `slow`, meters of mean speeds are refused, and a recorded
-//! log is replayed as it is.
+//! clients remember, and with the regret in hindsight. `slow` is refused with meters of mean speeds and with a
+//! recorded log.
 //!
 //! # Records
 //! Every round has `adversaries`: the hostile clients that were selected. `adversary_share` is a metric, their share of

@@ -96,6 +96,11 @@ impl AdversaryConfig {
                     "makes clients slower than the laws of [regret] meters say; take the meters out".to_owned(),
                 );
             }
+            Attack::Slow { .. } if population.recording().is_some() => {
+                return refuse(
+                    "changes compute times, and those of a log are replayed as they are; take it out".to_owned(),
+                );
+            }
             Attack::Slow { .. } => {}
             _ if !has_model => return refuse(format!("needs updates, and the task ({}) learns nothing", others.task)),
             Attack::LittleIsEnough { .. } => {
