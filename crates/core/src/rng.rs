@@ -79,7 +79,8 @@ pub enum Purpose {
     /// normal quantile.
     Script = 15,
     /// Noise that a client adds to its upload: entity = client, index = number of its job; a uniform for each number,
-    /// of which the noise is the normal quantile.
+    /// of which the noise is the normal quantile. Noise of the server: entity = 2^32 − 1, index = number of its new
+    /// model.
     Privacy = 16,
     /// Wrong forecasts of availability: entity = client, index = a mixture of the ends of the interval; one uniform.
     Forecast = 17,

@@ -75,6 +75,7 @@ pub use whole::{Factors, Gathered};
 
 use crate::compression::CompressionConfig;
 use crate::layout::{Layout, Update};
+use crate::privacy::DpFedAvg;
 use fedgenie_core::catalogue::Named;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
@@ -311,6 +312,8 @@ pub struct Algorithm {
     pub outside: Option<Arc<dyn FoldRule>>,
     /// How models and updates are encoded.
     pub compression: Option<CompressionConfig>,
+    /// The private mean, in the place of the combination.
+    pub privacy: Option<Arc<DpFedAvg>>,
 }
 
 impl Algorithm {
@@ -353,13 +356,14 @@ impl Algorithm {
     pub fn beside(&self, numbers: [u64; 2]) -> [u64; 2] {
         let copies = self.job.as_ref().map_or([0; 2], |job| job.copies());
         let up = self.combine.as_ref().map_or(0, |combine| combine.numbers_up());
-        [4 * numbers[0] * copies[0], 4 * (numbers[1] * copies[1] + up)]
+        let [bounds, counts] = self.privacy.as_ref().map_or([0; 2], |privacy| privacy.config.beside());
+        [4 * (numbers[0] * copies[0] + bounds), 4 * (numbers[1] * copies[1] + up + counts)]
     }
 
     /// Whether updates are combined by weights, so that a policy may give them.
     pub fn takes_weights(&self) -> bool {
         let of_job = self.job.as_ref().is_none_or(|job| job.takes_weights());
-        of_job && self.combine.as_ref().is_none_or(|combine| combine.takes_weights())
+        self.privacy.is_none() && of_job && self.combine.as_ref().is_none_or(|combine| combine.takes_weights())
     }
 
     /// Whether each job makes an inference pass over the client's examples beside its training.

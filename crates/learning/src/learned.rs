@@ -65,7 +65,8 @@ impl Learner {
         };
         let layout = Arc::new(layout.clone());
         let make = |config: &AggregationConfig| {
-            ServerOptimizer::new(config, layout.clone()).with_combination(algorithm.combine.clone())
+            let server = ServerOptimizer::new(config, layout.clone());
+            server.with_combination(algorithm.combine.clone()).with_privacy(algorithm.privacy.clone())
         };
         let mean = AggregationConfig { server: ServerConfig::default(), ..aggregation.clone() };
         let server = make(aggregation).with_aging(aging).with_rule(algorithm.outside.clone());
@@ -247,7 +248,7 @@ impl State {
         remember: Remember<'_>,
     ) -> Result<Folded, Unfolded> {
         let OpenRound { round, task } = open;
-        let folded = match arrivals.is_empty() {
+        let folded = match arrivals.is_empty() && !self.servers[0].steps_alone() {
             true => Folded::default(),
             false => self.fold_arrivals(learner, (round, task), tier, arrivals)?,
         };
@@ -282,7 +283,10 @@ impl State {
             self.memory.take_errors(&left);
         }
         self.step(learner, task, tier, &contributions)?;
-        let mut rows = arrivals.iter().map(|arrival| &*arrival.update.rows).collect::<Vec<_>>().concat();
+        let mut rows = match self.servers[0].moves_all() {
+            true => (0..learner.layout.rows() as u32).collect(),
+            false => arrivals.iter().map(|arrival| &*arrival.update.rows).collect::<Vec<_>>().concat(),
+        };
         rows.sort_unstable();
         rows.dedup();
         self.note_moved(&rows, round);
@@ -323,7 +327,7 @@ impl State {
             }
             Tier::Mean => {
                 let examples = task.describe().all_examples;
-                let mut mean = learner.mean.clone().with_last_change_of(&self.servers[0]);
+                let mut mean = learner.mean.clone().with_memory_of(&self.servers[0]);
                 self.models[0] = one(&mut mean, &self.models[0], examples, 0)?;
             }
             Tier::Edge(cluster) => {

@@ -2,7 +2,7 @@
 
 pub use libm::{
     acos, ceil, cos, cosh, erf, erfc, exp, expm1, floor, lgamma as ln_gamma, log as ln, log1p as ln_1p, log10,
-    pow as power, sinh, tgamma as gamma,
+    pow as power, sin, sinh, tgamma as gamma,
 };
 
 /// Natural exponential and logarithm in single precision.

@@ -46,6 +46,7 @@
 use super::fold::Fold;
 use super::{AggregationConfig, Aging, Combine, Contribution, FoldRule, RowDivisor, Weighting};
 use crate::layout::Layout;
+use crate::privacy::{DpFedAvg, Released};
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::failure::Failure;
@@ -198,6 +199,9 @@ pub struct ServerOptimizer {
     /// A program's step, in the place of all that.
     #[state(skip = "from a program")]
     outside: Option<Arc<dyn FoldRule>>,
+    /// The private mean, in the place of the combination.
+    #[state(skip = "from the scenario")]
+    privacy: Option<Arc<DpFedAvg>>,
     #[state(skip = "from the task")]
     layout: Arc<Layout>,
     /// `b` or `m`, or what a program's step remembers; empty for `average`. A clone shares it until one of both steps.
@@ -209,6 +213,8 @@ pub struct ServerOptimizer {
     /// The last change of the model, where the combination remembers it; empty otherwise.
     #[state(with = each_shared)]
     last: Arc<Vec<f64>>,
+    /// What the private mean remembers.
+    released: Released,
 }
 
 impl ServerOptimizer {
@@ -235,10 +241,12 @@ impl ServerOptimizer {
             normalise: config.normalise,
             combine: None,
             outside: None,
+            privacy: None,
             layout,
             first: Arc::new(first),
             second: Arc::new(second),
             last: Arc::default(),
+            released: Released::default(),
         }
     }
 
@@ -255,10 +263,32 @@ impl ServerOptimizer {
         &self.last
     }
 
-    /// The server, which remembers the last change of the model of another one.
+    /// The server, with what the combination of another one remembers.
     #[must_use]
-    pub fn with_last_change_of(self, other: &Self) -> Self {
-        Self { last: other.last.clone(), ..self }
+    pub fn with_memory_of(self, other: &Self) -> Self {
+        Self { last: other.last.clone(), released: other.released, ..self }
+    }
+
+    /// The server, with a private mean in the place of its combination.
+    #[must_use]
+    pub fn with_privacy(self, privacy: Option<Arc<DpFedAvg>>) -> Self {
+        let released = privacy.as_ref().map_or_else(Released::default, |privacy| privacy.begin());
+        Self { privacy, released, ..self }
+    }
+
+    /// What the private mean remembers; `None` without one.
+    pub fn released(&self) -> Option<Released> {
+        self.privacy.as_ref().map(|_| self.released)
+    }
+
+    /// Whether it also moves the model where nobody's update arrives: by noise.
+    pub fn steps_alone(&self) -> bool {
+        self.privacy.as_ref().is_some_and(|privacy| privacy.expected.is_some())
+    }
+
+    /// Whether it moves all rows of tables: by noise.
+    pub const fn moves_all(&self) -> bool {
+        self.privacy.is_some()
     }
 
     /// The server, with a program's step in the place of its own.
@@ -307,74 +337,111 @@ impl ServerOptimizer {
         cluster: u32,
         shift: Option<(f64, &[f64])>,
     ) -> Result<(), Failure> {
-        let Self { weighting, aging, server, rows, normalise, combine, outside, layout, first, second, last } = self;
-        let trained = layout.trained();
+        let Self { layout, combine, outside, privacy, first, second, released, .. } = self;
         let (first, second) = (Arc::make_mut(first), Arc::make_mut(second));
-        if let Some(rule) = outside {
-            let mut ordered = contributions.to_vec();
+        let ordered = || {
+            let mut ordered: Vec<&Contribution<'_>> = contributions.iter().collect();
             ordered.sort_unstable_by_key(|contribution| (contribution.client, contribution.number));
+            ordered
+        };
+        if let Some(rule) = outside {
+            let ordered: Vec<Contribution<'_>> = ordered().into_iter().copied().collect();
             return rule.fold(global, &ordered, first);
         }
-        let combine = combine.as_deref();
-        let (weighting, aging, rows, normalise) = (*weighting, *aging, *rows, *normalise);
-        let centre = last.clone();
-        let last = Arc::make_mut(last);
-        let fold = Fold { layout, cluster, weighting, aging, rows, normalise, combine, centre: &centre };
-        let mut shifted = Vec::new();
+        let trained = layout.trained();
+        let mut step = Step { server: &self.server, trained, first, second, shift, shifted: Vec::new() };
+        if let Some(privacy) = privacy {
+            let changes = privacy.mean(released, layout, &ordered());
+            changes.into_iter().for_each(|changes| step.take(0, global, &changes));
+            return Ok(());
+        }
+        let centre = self.last.clone();
+        let last = Arc::make_mut(&mut self.last);
+        let fold = Fold {
+            layout,
+            cluster,
+            weighting: self.weighting,
+            aging: self.aging,
+            rows: self.rows,
+            normalise: self.normalise,
+            combine: combine.as_deref(),
+            centre: &centre,
+        };
         fold.changes(global, contributions, population_examples, |start, parameters, changes| {
             if let Some(last) = last.get_mut(start..start + changes.len()) {
                 last.copy_from_slice(changes);
             }
-            let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(start).min(parameters.len()));
-            let (changes, statistics_changes) = changes.split_at(parameters.len());
-            for (statistic, change) in statistics.iter_mut().zip(statistics_changes) {
-                *statistic = (f64::from(*statistic) + change) as f32;
-            }
-            if parameters.is_empty() {
-                return;
-            }
-            let range = start..start + parameters.len();
-            let changes = match shift {
-                None => changes,
-                Some((factor, memory)) => {
-                    shifted.clear();
-                    let both = changes.iter().zip(&memory[range.clone()]);
-                    shifted.extend(both.map(|(change, remembered)| change + factor * remembered));
-                    &shifted[..]
-                }
-            };
-            match *server {
-                ServerConfig::Average { lr } => {
-                    for (parameter, change) in parameters.iter_mut().zip(changes) {
-                        *parameter = (f64::from(*parameter) + lr * change) as f32;
-                    }
-                }
-                ServerConfig::Momentum { lr, momentum } => {
-                    for ((parameter, change), velocity) in parameters.iter_mut().zip(changes).zip(&mut first[range]) {
-                        *velocity = momentum * *velocity + change;
-                        *parameter = (f64::from(*parameter) + lr * *velocity) as f32;
-                    }
-                }
-                ServerConfig::Adam { lr, beta1, beta2, tau } => {
-                    let grow = |v: f64, square: f64| beta2 * v + (1.0 - beta2) * square;
-                    let moments = (&mut first[range.clone()], &mut second[range]);
-                    adapt([lr, beta1, tau], parameters, changes, moments, grow);
-                }
-                ServerConfig::Yogi { lr, beta1, beta2, tau } => {
-                    let grow = |v: f64, square: f64| {
-                        let sign = f64::from(v > square) - f64::from(v < square);
-                        v - (1.0 - beta2) * square * sign
-                    };
-                    let moments = (&mut first[range.clone()], &mut second[range]);
-                    adapt([lr, beta1, tau], parameters, changes, moments, grow);
-                }
-                ServerConfig::Adagrad { lr, beta1, tau } => {
-                    let moments = (&mut first[range.clone()], &mut second[range]);
-                    adapt([lr, beta1, tau], parameters, changes, moments, |v, square| v + square);
-                }
-            }
+            step.take(start, parameters, changes);
         });
         Ok(())
+    }
+}
+
+/// A step along the mean change, piece by piece.
+struct Step<'a> {
+    server: &'a ServerConfig,
+    /// How many parameters are trained: the others are averaged.
+    trained: usize,
+    first: &'a mut [f64],
+    second: &'a mut [f64],
+    /// A multiple of some numbers that is added to the changes of trained parameters.
+    shift: Option<(f64, &'a [f64])>,
+    /// The changes with it.
+    shifted: Vec<f64>,
+}
+
+impl Step<'_> {
+    /// Moves a piece of the model, whose first parameter has this index.
+    fn take(&mut self, start: usize, parameters: &mut [f32], changes: &[f64]) {
+        let Self { server, trained, first, second, shift, shifted } = self;
+        let (parameters, statistics) = parameters.split_at_mut(trained.saturating_sub(start).min(parameters.len()));
+        let (changes, statistics_changes) = changes.split_at(parameters.len());
+        for (statistic, change) in statistics.iter_mut().zip(statistics_changes) {
+            *statistic = (f64::from(*statistic) + change) as f32;
+        }
+        if parameters.is_empty() {
+            return;
+        }
+        let range = start..start + parameters.len();
+        let changes = match shift {
+            None => changes,
+            Some((factor, memory)) => {
+                shifted.clear();
+                let both = changes.iter().zip(&memory[range.clone()]);
+                shifted.extend(both.map(|(change, remembered)| change + *factor * remembered));
+                &shifted[..]
+            }
+        };
+        match **server {
+            ServerConfig::Average { lr } => {
+                for (parameter, change) in parameters.iter_mut().zip(changes) {
+                    *parameter = (f64::from(*parameter) + lr * change) as f32;
+                }
+            }
+            ServerConfig::Momentum { lr, momentum } => {
+                for ((parameter, change), velocity) in parameters.iter_mut().zip(changes).zip(&mut first[range]) {
+                    *velocity = momentum * *velocity + change;
+                    *parameter = (f64::from(*parameter) + lr * *velocity) as f32;
+                }
+            }
+            ServerConfig::Adam { lr, beta1, beta2, tau } => {
+                let grow = |v: f64, square: f64| beta2 * v + (1.0 - beta2) * square;
+                let moments = (&mut first[range.clone()], &mut second[range]);
+                adapt([lr, beta1, tau], parameters, changes, moments, grow);
+            }
+            ServerConfig::Yogi { lr, beta1, beta2, tau } => {
+                let grow = |v: f64, square: f64| {
+                    let sign = f64::from(v > square) - f64::from(v < square);
+                    v - (1.0 - beta2) * square * sign
+                };
+                let moments = (&mut first[range.clone()], &mut second[range]);
+                adapt([lr, beta1, tau], parameters, changes, moments, grow);
+            }
+            ServerConfig::Adagrad { lr, beta1, tau } => {
+                let moments = (&mut first[range.clone()], &mut second[range]);
+                adapt([lr, beta1, tau], parameters, changes, moments, |v, square| v + square);
+            }
+        }
     }
 }
 

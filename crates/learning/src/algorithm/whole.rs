@@ -13,16 +13,19 @@
 //! threads, within 1e-6 of the exact value relative to it.
 
 use super::Contribution;
-use crate::lanes::{Kernel, LANES, Lanes, Path, run};
+use crate::lanes::{Kernel, LANES, Lanes, Path, keep_vectors_whole, run};
 use crate::layout::Layout;
 use fedgenie_core::math::float::sqrt;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// Updates that are compared with each other at once.
-const TILE: usize = 16;
+const TILE: usize = 64;
 
-/// Numbers of an update that are compared at once: two tiles of them fit into a cache of 64 KiB.
+/// Updates that one is compared with at once.
+const GROUP: usize = 4;
+
+/// Numbers of an update that are compared at once: two tiles of them take 256 KiB.
 const BLOCK: usize = 512;
 
 /// The updates of a round, ascending by client and job, with their weights.
@@ -158,7 +161,7 @@ impl Gathered<'_> {
 struct Tiles<'a> {
     one: &'a [Cow<'a, [f32]>],
     other: &'a [Cow<'a, [f32]>],
-    /// `TILE` columns.
+    /// `TILE` rows and columns.
     sums: &'a mut [f64],
 }
 
@@ -169,27 +172,47 @@ impl Kernel for Tiles<'_> {
     fn run<const WIDE: bool>(self) {
         let Self { one, other, sums } = self;
         let length = one.first().map_or(0, |vector| vector.len());
+        // Vectors are far from each other in memory: blocks of them lie side by side while they are compared. Zeros
+        // fill what is missing, and add nothing.
+        let [mut ones, mut others] = [(); 2].map(|()| vec![0.0; TILE * BLOCK]);
         for start in (0..length).step_by(BLOCK) {
             let block = start..(start + BLOCK).min(length);
-            for (one, sums) in one.iter().zip(sums.chunks_mut(TILE)) {
-                for (other, sum) in other.iter().zip(sums) {
-                    *sum += f64::from(squares(&one[block.clone()], &other[block.clone()]));
+            for (packed, tile) in [(&mut ones, one), (&mut others, other)] {
+                for (packed, vector) in packed.chunks_exact_mut(BLOCK).zip(tile) {
+                    let (numbers, rest) = packed.split_at_mut(block.len());
+                    numbers.copy_from_slice(&vector[block.clone()]);
+                    rest.fill(0.0);
+                }
+            }
+            for (place, others) in others.chunks_exact(GROUP * BLOCK).enumerate().take(other.len().div_ceil(GROUP)) {
+                for (one, sums) in ones.chunks_exact(BLOCK).zip(sums.chunks_exact_mut(TILE)).take(one.len()) {
+                    let sums = &mut sums[place * GROUP..(place + 1) * GROUP];
+                    let found = squares(one, others);
+                    sums.iter_mut().zip(found).for_each(|(sum, square)| *sum += f64::from(square));
                 }
             }
         }
     }
 }
 
-/// The sum of the squared differences of two equally long slices.
+/// The sums of the squared differences of a block and each of a group of blocks. The sums are apart, so that they stay
+/// in registers.
 #[inline(always)]
-fn squares(one: &[f32], other: &[f32]) -> f32 {
-    let (ones, rest_of_one) = one.as_chunks::<LANES>();
-    let (others, rest_of_other) = other.as_chunks::<LANES>();
-    let mut sum = Lanes::ZERO;
-    for (one, other) in ones.iter().zip(others) {
-        let difference = Lanes(*one) - Lanes(*other);
-        sum = difference.mul_add(difference, sum);
+fn squares(one: &[f32], others: &[f32]) -> [f32; GROUP] {
+    let add = |one: Lanes, other: &[f32; LANES], sum: Lanes| {
+        let difference = one - Lanes(*other);
+        difference.mul_add(difference, sum)
+    };
+    let other = |place: usize| others[place * BLOCK..(place + 1) * BLOCK].as_chunks::<LANES>().0;
+    let [mut sum_a, mut sum_b, mut sum_c, mut sum_d] = [Lanes::ZERO; GROUP];
+    let others = other(0).iter().zip(other(1)).zip(other(2)).zip(other(3));
+    for (one, (((a, b), c), d)) in one.as_chunks::<LANES>().0.iter().zip(others) {
+        keep_vectors_whole();
+        let one = Lanes(*one);
+        sum_a = add(one, a, sum_a);
+        sum_b = add(one, b, sum_b);
+        sum_c = add(one, c, sum_c);
+        sum_d = add(one, d, sum_d);
     }
-    let difference = Lanes::load_partial(rest_of_one) - Lanes::load_partial(rest_of_other);
-    difference.mul_add(difference, sum).sum()
+    [sum_a.sum(), sum_b.sum(), sum_c.sum(), sum_d.sum()]
 }
