@@ -225,6 +225,7 @@ impl Asked {
             probes: &[],
             budget: None,
             least: 1,
+            has_empty_rounds: false,
             devices: &NoDevices,
             metrics: &[],
             evaluates_every_round: true,

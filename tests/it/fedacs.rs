@@ -382,6 +382,7 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
         evaluates_every_round: true,
         budget: Some(1_000),
         least,
+        has_empty_rounds: false,
     };
     let mut policy = config.build(&context).unwrap();
     let mut found = Vec::new();

@@ -113,8 +113,13 @@ fn slope(model: &[f64], examples: &[[f64; 3]]) -> Change {
 
 /// The change of a job; `more` is added to each slope, by the parameter's place and value.
 pub fn job(start: &[f64], examples: &[[f64; 3]], more: impl Fn(usize, f64) -> f64) -> Change {
+    job_of(STEPS, start, examples, more)
+}
+
+/// The change of a job of so many steps.
+pub fn job_of(steps: usize, start: &[f64], examples: &[[f64; 3]], more: impl Fn(usize, f64) -> f64) -> Change {
     let mut model = start.to_vec();
-    for _ in 0..STEPS {
+    for _ in 0..steps {
         let slopes = slope(&model, examples);
         for (place, (number, slope)) in model.iter_mut().zip(slopes).enumerate() {
             *number -= RATE * (slope + more(place, *number));

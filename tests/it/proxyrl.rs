@@ -239,6 +239,7 @@ fn fedfast_by_metadata() {
         probes: &[],
         budget: None,
         least: 1,
+        has_empty_rounds: false,
         devices: &Described,
         metrics: &[],
         evaluates_every_round: true,

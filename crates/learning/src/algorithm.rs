@@ -59,6 +59,7 @@ pub mod memory;
 pub mod moon;
 pub mod multi_krum;
 pub mod norm_clipping;
+pub mod privacy;
 pub mod qfedavg;
 pub mod scaffold;
 pub mod scene;
@@ -75,12 +76,12 @@ pub use whole::{Factors, Gathered};
 
 use crate::compression::CompressionConfig;
 use crate::layout::{Layout, Update};
-use crate::privacy::DpFedAvg;
 use fedgenie_core::catalogue::Named;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
+use privacy::DpFedAvg;
 use std::fmt::Debug;
 use std::sync::Arc;
 

@@ -17,7 +17,6 @@ pub mod matrix_factorisation;
 pub mod metric;
 pub mod model;
 pub mod ncf;
-pub mod privacy;
 pub mod private;
 pub mod ranking;
 pub mod ratings;

@@ -39,6 +39,7 @@ use optimizer::{Decay, Step};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// How a client trains; made by [`LocalTraining::new`], the other settings being public.
@@ -46,6 +47,8 @@ use thiserror::Error;
 pub struct LocalTraining {
     /// When it stops.
     pub length: Length,
+    /// How long each client trains, in the same unit, where clients differ.
+    pub lengths: Option<Arc<[u32]>>,
     /// Examples in a mini-batch; at least 1. With `usize::MAX` each step is on all examples of a client.
     pub batch: usize,
     /// The rule of a step.
@@ -103,6 +106,7 @@ impl LocalTraining {
     pub fn new(epochs: u32, batch: usize, optimizer: &OptimizerConfig) -> Result<Self, TrainingError> {
         Ok(Self {
             length: Length::Epochs(epochs),
+            lengths: None,
             batch,
             optimizer: Optimizer::new(optimizer)?,
             schedule: Schedule::default(),
@@ -136,18 +140,44 @@ impl LocalTraining {
         self.optimizer.rate(self.schedule.factor(round.0) as f32)
     }
 
-    /// The epochs of a job; `None` if it is counted in steps.
-    pub const fn epochs(&self) -> Option<u32> {
+    /// The epochs of every job; `None` if jobs are counted in steps, or differ.
+    pub fn epochs(&self) -> Option<u32> {
         match self.length {
-            Length::Epochs(epochs) => Some(epochs),
-            Length::Steps(_) => None,
+            Length::Epochs(epochs) if self.lengths.is_none() => Some(epochs),
+            Length::Epochs(_) | Length::Steps(_) => None,
         }
+    }
+
+    /// Whether jobs are counted in steps.
+    pub const fn counts_steps(&self) -> bool {
+        matches!(self.length, Length::Steps(_))
+    }
+
+    /// The length of a client's jobs.
+    pub fn length_of(&self, client: ClientId) -> Length {
+        let Some(lengths) = &self.lengths else { return self.length };
+        let own = lengths[client.index()];
+        match self.length {
+            Length::Epochs(_) => Length::Epochs(own),
+            Length::Steps(_) => Length::Steps(own),
+        }
+    }
+
+    /// The training of a client's job, which may have epochs of its own; `None` if it is this one.
+    pub fn of_job(&self, client: ClientId, epochs: Option<u32>) -> Option<Self> {
+        let own = || Self { length: self.length_of(client), lengths: None, ..self.clone() };
+        epochs.map(|epochs| self.of_epochs(epochs)).or_else(|| self.lengths.is_some().then(own))
+    }
+
+    /// Examples that a client goes through that has this many.
+    pub fn examples_of(&self, client: ClientId, size: usize) -> f64 {
+        self.of_job(client, None).map_or_else(|| self.examples(size), |own| own.examples(size))
     }
 
     /// The same training, of so many epochs.
     #[must_use]
     pub fn of_epochs(&self, epochs: u32) -> Self {
-        Self { length: Length::Epochs(epochs), ..self.clone() }
+        Self { length: Length::Epochs(epochs), lengths: None, ..self.clone() }
     }
 
     /// Examples that a client with this many goes through, the same ones several times if need be.

@@ -198,7 +198,7 @@ fn own_context<'a>(
     assigned: &Assignment<'_>,
     settings: &'a mut Option<LocalTraining>,
 ) -> Context<'a> {
-    *settings = assigned.job.epochs.map(|epochs| context.settings.of_epochs(epochs));
+    *settings = context.settings.of_job(assigned.job.client, assigned.job.epochs);
     Context { settings: settings.as_ref().unwrap_or(context.settings), ..*context }
 }
 

@@ -147,6 +147,12 @@ pub trait Policy: Stateful + Send {
         false
     }
 
+    /// The probability with which it draws each available client by itself, whatever the others do and whatever it
+    /// has learned; `None` if it does not.
+    fn inclusion(&self) -> Option<f64> {
+        None
+    }
+
     /// Whether it decides by losses of clients, probed or reported with their updates.
     fn needs_losses(&self) -> bool {
         false

@@ -5,6 +5,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | [`count`] | whole numbers per client: epochs and steps |
 //! | [`law`] | laws and numbers per client, as a scenario writes them |
 //! | [`availability`] | when devices are available |
 //! | [`link`] | links whose rate changes over time |
@@ -16,6 +17,7 @@
 
 pub mod availability;
 mod config;
+pub mod count;
 pub mod forecast;
 pub mod law;
 pub mod link;

@@ -21,6 +21,7 @@ use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::{DropReason, Phase, Record, Regret};
 use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::VirtualTime;
+use fedgenie_learning::algorithm::privacy::PrivacyEntry;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -288,6 +289,8 @@ pub struct RoundSummary<'a> {
     pub updates: Option<&'a RoundUpdates>,
     /// The hostile clients among the selected, ascending, where there are hostile clients.
     pub adversaries: Option<&'a [ClientId]>,
+    /// What the accountant of privacy says, where there is one.
+    pub privacy: Option<&'a PrivacyEntry>,
 }
 
 impl RoundSummary<'_> {
@@ -302,9 +305,8 @@ impl RoundSummary<'_> {
         object.insert("closed_s".to_owned(), json!(self.closed.seconds()));
         object.insert("selected".to_owned(), json!(ids(selected)));
         object.extend(decisions.columns());
-        if let Some(hostile) = self.adversaries {
-            object.insert("adversaries".to_owned(), json!(ids(hostile)));
-        }
+        object.extend(self.adversaries.map(|hostile| ("adversaries".to_owned(), json!(ids(hostile)))));
+        object.extend(self.privacy.map(|privacy| ("privacy".to_owned(), json!(privacy))));
         object.insert("arrived".to_owned(), json!(ids(arrived)));
         object.insert("late".to_owned(), json!(ids(late)));
         object.insert("dropped".to_owned(), json!(dropped));

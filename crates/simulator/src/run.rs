@@ -103,7 +103,9 @@ impl<'w> Run<'w> {
         };
         let wanted = asking.iter().map(|policy| policy.wants().edge_accuracy).collect();
         let mut engine = Engine::new(world, sink);
-        let mut server = Server::new(world, label, settings);
+        // Edge servers have no private mean.
+        let ledger = asking.first().and_then(|policy| world.ledger(*policy));
+        let mut server = Server::new(world, label, settings, ledger);
         engine.brings = asking.iter().map(|policy| server.sought(*policy).bytes()).collect();
         let protocol = match (&world.protocol.rule, policies) {
             (Rule::Rounds(rule), Policies::Server(policy)) => {

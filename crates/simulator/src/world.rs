@@ -9,6 +9,7 @@ mod first_updates;
 mod foundation;
 pub(crate) mod hindsight;
 mod policies;
+mod privacy;
 mod servers;
 mod start;
 mod training;
@@ -21,10 +22,13 @@ pub use controls::{Centralised, ControlsConfig, Local, TrainedControl};
 pub(crate) use first_updates::{FirstJob, FirstUpdates};
 use foundation::Foundation;
 pub use policies::Evaluated;
+pub(crate) use privacy::Ledger;
+pub use privacy::{EPSILON, measures_of_run};
 pub use training::Training;
 pub use truth::Truth;
 
 use crate::clusters::{Clusters, ClustersConfig};
+use crate::population::count::CountPerClient;
 use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
@@ -40,6 +44,7 @@ use fedgenie_core::oracle::regret::Meter;
 use fedgenie_core::oracle::reward::Reward;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::adversary::Adversaries;
+use fedgenie_learning::algorithm::privacy::DpFedAvgConfig;
 use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig, FoldRule};
 use fedgenie_learning::compression::CompressionConfig;
 use fedgenie_learning::data::partition::PartitionConfig;
@@ -61,6 +66,8 @@ pub struct WorldPlan {
     pub evaluated: Evaluated,
     /// How they train, for a task that trains.
     pub training: LocalTraining,
+    /// How long each client trains, where clients differ.
+    pub lengths: Option<CountPerClient>,
     /// Most epochs that a policy may choose for a job; `None` for those of `training`.
     pub most_epochs: Option<u32>,
     /// Duration of an inference pass over the local data as a share of one training epoch.
@@ -95,6 +102,8 @@ pub struct WorldPlan {
     pub adversary: Option<AdversaryConfig>,
     /// How models and updates are encoded.
     pub compression: Option<CompressionConfig>,
+    /// The private mean, if updates are combined by one.
+    pub privacy: Option<DpFedAvgConfig>,
 }
 
 /// Clients, data, and the truth about them.
@@ -252,7 +261,7 @@ impl WorldPlan {
 
     /// All measures of its runs, as far as the scenario alone tells.
     pub fn declared_measures(&self) -> Measures {
-        AdversaryConfig::measures(self.adversary.as_ref(), self.task.measures())
+        measures_of_run(self.adversary.as_ref(), self.privacy.as_ref(), self.task.measures())
     }
 
     /// The measures of a task: those of validation data only if there are any.

@@ -114,6 +114,7 @@ impl<'a> Offers<'a> {
             evaluates_every_round: false,
             budget: None,
             least: 1,
+            has_empty_rounds: false,
         }
     }
 

@@ -36,6 +36,7 @@ impl Asked {
             probes: &[],
             budget: None,
             least: 1,
+            has_empty_rounds: false,
             devices: &NoDevices,
             metrics: &[],
             evaluates_every_round: true,

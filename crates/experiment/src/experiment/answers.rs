@@ -395,7 +395,8 @@ fn edge(summary: &Summary, field: &Field, best: usize) -> Option<&'static str> {
     if numbers.len() < 3 {
         None
     } else if place == 0 {
-        Some("least")
+        // Below 0 there is nothing to try.
+        numbers.first().is_none_or(|least| *least != 0.0).then_some("least")
     } else if place + 1 == numbers.len() {
         Some("most")
     } else {

@@ -27,6 +27,7 @@ use crate::scenario::{Point, Sweep, UntilDecided};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_core::metric::{Metric, MetricId};
 use fedgenie_core::record::Regret;
+use fedgenie_learning::algorithm::privacy::PrivacyEntry;
 use fedgenie_learning::data::partition::Skew;
 use fedgenie_simulator::metrics::{Outcomes, RunMetrics, gini};
 use fedgenie_simulator::run::{Run, RunError};
@@ -171,6 +172,9 @@ pub struct RunSummary {
     /// rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heavy_tails: Vec<String>,
+    /// What the accountant of privacy says at the end, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<PrivacyEntry>,
     /// Warnings about this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -205,11 +209,11 @@ impl RunSummary {
     pub(super) fn of(
         id: &RunId,
         label: &str,
-        run: Run<'_>,
+        mut run: Run<'_>,
         curve: Curve,
         (ended, watch): (Ended, Watch<'_>),
     ) -> Result<Self, RunError> {
-        let counts = run.counts();
+        let (privacy, counts) = (run.privacy(), run.counts());
         let mut summary = Self {
             arm: label.to_owned(),
             with: BTreeMap::new(),
@@ -252,6 +256,7 @@ impl RunSummary {
             converged: None,
             effective: Arc::default(),
             heavy_tails: Vec::new(),
+            privacy,
             warnings: Vec::new(),
             curve: curve.into_points(),
             measured: Vec::new(),

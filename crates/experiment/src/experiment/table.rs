@@ -28,6 +28,7 @@ pub fn table(summary: &Summary) -> String {
             columns.push((best, format!("best {}", metric.id.words())));
         }
     }
+    add_attack_and_privacy(summary, &mut columns);
     // For servers, mean and deviation of the main metric; over the last rounds, if the scenario asks for these.
     let main = metrics.iter().find(|metric| metric.main).map(|metric| metric.id);
     let of_servers = |statistic: Statistic| {
@@ -50,7 +51,6 @@ pub fn table(summary: &Summary) -> String {
             columns.push((key.to_owned(), title.to_owned()));
         }
     }
-    // The realised share of dropouts.
     if summary.arms.iter().any(|arm| arm.values.get("dropout_share").is_some_and(|share| share.mean > 0.0)) {
         columns.push(("dropout_share".to_owned(), "share dropped out".to_owned()));
     }
@@ -274,6 +274,21 @@ fn out_of_budget(summary: &Summary) -> Vec<String> {
 /// Whether traffic is limited, or metrics are reported at an amount of it.
 fn limits_traffic(summary: &Summary) -> bool {
     summary.runs.iter().any(|run| run.ended == Some(Ended::Budget) || !run.at_bytes.is_empty())
+}
+
+/// Columns of what hostile clients reached, and of what was told of clients.
+fn add_attack_and_privacy(summary: &Summary, columns: &mut Vec<(String, String)>) {
+    let of = [
+        ("final.test_attack_success", "attack success"),
+        ("final.adversary_share", "adversary share"),
+        ("final.epsilon", "ε"),
+    ];
+    for (key, title) in of {
+        let has = summary.arms.iter().any(|arm| arm.values.contains_key(key));
+        if has && columns.iter().all(|(known, _)| known != key) {
+            columns.push((key.to_owned(), title.to_owned()));
+        }
+    }
 }
 
 /// The metrics on test data; where they are many, the loss and the main one.

@@ -9,6 +9,7 @@ use super::controls::{self, CENTRALISED, INITIAL};
 use super::{ROUNDING, RunSummary, Summary, number};
 use crate::scenario::points;
 use fedgenie_core::metric::{Better, Place};
+use fedgenie_learning::algorithm::privacy::PrivacyEntry;
 use fedgenie_simulator::world::World;
 use std::collections::BTreeMap;
 pub(super) use targets::backward as backward_targets;
@@ -16,7 +17,14 @@ pub(super) use targets::backward as backward_targets;
 /// The warnings at the end of a run, in sentences.
 pub(super) fn of_run(world: &World, run: &RunSummary) -> Vec<String> {
     let of_rounds = without_arrivals(run).into_iter().chain(mostly_abandoned(run));
-    of_rounds.chain(worse_than_at_first(world, run)).chain(never_finite(run)).collect()
+    of_rounds.chain(worse_than_at_first(world, run)).chain(never_finite(run)).chain(not_covered(run)).collect()
+}
+
+/// What ε does not cover.
+fn not_covered(run: &RunSummary) -> Option<String> {
+    let PrivacyEntry { epsilon, why, .. } = run.privacy.as_ref()?;
+    let (_, uncovered) = why.split_once("; ")?;
+    epsilon.map(|epsilon| format!("ε = {}: {uncovered}", number(epsilon)))
 }
 
 /// Metrics that were measured, and were a number in no evaluation.

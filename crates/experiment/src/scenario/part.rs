@@ -5,11 +5,11 @@ use super::read::{ScenarioError, read};
 use super::tree::Node;
 use super::{BudgetConfig, PrivacyConfig, RegretConfig, Sections, Surroundings};
 use fedgenie_core::config::Complaint;
-use fedgenie_learning::algorithm::weighting_of;
+use fedgenie_learning::algorithm::{Weighting, weighting_of};
 use fedgenie_learning::data::DataError;
 use fedgenie_learning::trainer::LocalTraining;
 use fedgenie_simulator::task::{TaskConfig, TaskError};
-use fedgenie_simulator::world::{AdversaryConfig, WorldError, WorldPlan};
+use fedgenie_simulator::world::{WorldError, WorldPlan, measures_of_run};
 use std::path::PathBuf;
 
 /// A checked scenario without its policies.
@@ -46,13 +46,16 @@ impl Part {
             regret.resolve();
         }
         sections.evaluate.resolve();
-        sections.aggregation.weighting.get_or_insert(weighting_of(&sections.algorithm));
+        let privacy = sections.privacy.as_ref().and_then(|privacy| privacy.dp_fedavg);
+        let weighting = if privacy.is_some() { Weighting::Uniform } else { weighting_of(&sections.algorithm) };
+        sections.aggregation.weighting.get_or_insert(weighting);
         let wrong = |complaint: Complaint| ScenarioError::of(whole, complaint);
         sections.check().map_err(wrong)?;
         sections.seeds = sections.seeds.canonical();
         // A program may give the scenario a task later, with which it is checked then.
         if sections.outside_task.is_some() || !matches!(sections.task, TaskConfig::None(_)) {
-            let measures = AdversaryConfig::measures(sections.adversary.as_ref(), sections.task_settings().measures());
+            let measures =
+                measures_of_run(sections.adversary.as_ref(), privacy.as_ref(), sections.task_settings().measures());
             sections.check_metrics(&measures).map_err(wrong)?;
         }
         // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
@@ -73,6 +76,7 @@ impl Part {
             planned: sections.planned(),
             evaluated: sections.evaluated(),
             training: LocalTraining { noise, ..local },
+            lengths: training.lengths().cloned(),
             most_epochs: training.most_epochs,
             inference_share: training.inference_share,
             protocol: sections.protocol.clone(),
@@ -90,6 +94,7 @@ impl Part {
             controls: sections.controls.clone(),
             adversary: sections.adversary.clone(),
             compression: sections.compression.clone(),
+            privacy,
         };
         Ok(Self { sections, plan, files, tree: rest.clone() })
     }

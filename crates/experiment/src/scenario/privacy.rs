@@ -1,13 +1,15 @@
-//! `[privacy]`: noise that clients add to their updates before they send them.
+//! `[privacy]`: noise that clients add to their updates before they send them, or a differentially private mean.
 
 use fedgenie_core::config::Complaint;
+use fedgenie_learning::algorithm::privacy::DpFedAvgConfig;
 use fedgenie_learning::trainer::{Noise, NoiseScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `[privacy]`: clients add independent normal numbers to their uploads, from their own streams. Only the task
-/// `recommendation` supports it, where the rows of items have noise and the weights of networks have none. Nothing is
-/// clipped for it, and no (ε, δ) is worked out. With `sigma` = 0 everything is as without the section.
+/// `[privacy]`: by `sigma`, clients add independent normal numbers to their uploads, from their own streams. Only the
+/// task `recommendation` supports it, where the rows of items have noise and the weights of networks have none. Nothing
+/// is clipped for it, and no (ε, δ) is worked out: for that there is `dp-fedavg`. With `sigma` = 0 everything is as
+/// without the section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacyConfig {
@@ -18,6 +20,9 @@ pub struct PrivacyConfig {
     /// and the staleness of items is 0; or on those `rows` that are sent anyway.
     #[serde(default)]
     pub scope: NoiseScope,
+    /// Federated averaging with differential privacy.
+    #[serde(default, rename = "dp-fedavg", skip_serializing_if = "Option::is_none")]
+    pub dp_fedavg: Option<DpFedAvgConfig>,
 }
 
 impl PrivacyConfig {
@@ -27,11 +32,17 @@ impl PrivacyConfig {
     /// A complaint with a path below `privacy`.
     pub(super) fn check(&self) -> Result<(), Complaint> {
         let found = self.sigma;
-        if (0.0..=f64::from(f32::MAX)).contains(&found) {
-            return Ok(());
+        if !(0.0..=f64::from(f32::MAX)).contains(&found) {
+            let most = f32::MAX;
+            return Err(Complaint::new("sigma", format!("found {found}; expected a number from 0 to {most:.1e}")));
         }
-        let most = f32::MAX;
-        Err(Complaint::new("sigma", format!("found {found}; expected a number from 0 to {most:.1e}")))
+        let Some(dp_fedavg) = &self.dp_fedavg else { return Ok(()) };
+        if found > 0.0 {
+            let message =
+                "adds noise that the accountant of [privacy.dp-fedavg] does not know; take one of the two out";
+            return Err(Complaint::new("sigma", message));
+        }
+        dp_fedavg.check().map_err(|complaint| complaint.below("dp-fedavg"))
     }
 
     /// The noise of clients; `None` if it is zero.

@@ -17,6 +17,7 @@ use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_core::units::{Amount, Bytes, Duration};
 use fedgenie_learning::trainer::optimizer::check_regularisation;
 use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule, TrainingError};
+use fedgenie_simulator::population::count::CountPerClient;
 use fedgenie_simulator::run::End;
 use fedgenie_simulator::task::{self, Planned};
 use fedgenie_simulator::world::Evaluated;
@@ -59,15 +60,15 @@ impl StopConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingConfig {
-    /// Passes over the client's data per job; 1 unless `steps` is given.
+    /// Passes over the client's data per job; 1 unless `steps` is given. They may differ from client to client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epochs: Option<u32>,
+    pub epochs: Option<CountPerClient>,
     /// Most epochs that a policy may choose for a job; as many as `epochs` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_epochs: Option<u32>,
-    /// Steps per job, instead of epochs.
+    /// Steps per job, instead of epochs. They may differ from client to client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steps: Option<u32>,
+    pub steps: Option<CountPerClient>,
     /// Examples per mini-batch, or `all` that a client has.
     #[serde(default = "default_batch")]
     pub batch: BatchSize,
@@ -102,7 +103,7 @@ impl Default for TrainingConfig {
     /// For tasks that do not train: only the number of epochs matters, to device profiles.
     fn default() -> Self {
         Self {
-            epochs: Some(1),
+            epochs: Some(CountPerClient::Same(1)),
             most_epochs: None,
             steps: None,
             batch: default_batch(),
@@ -119,8 +120,13 @@ impl TrainingConfig {
     /// Writes the default length out.
     pub(super) fn resolve(&mut self) {
         if self.steps.is_none() {
-            self.epochs.get_or_insert(1);
+            self.epochs.get_or_insert(CountPerClient::Same(1));
         }
+    }
+
+    /// How long each client trains, where clients differ.
+    pub(super) fn lengths(&self) -> Option<&CountPerClient> {
+        [&self.epochs, &self.steps].into_iter().flatten().find(|count| count.differs())
     }
 
     /// The checked settings.
@@ -128,11 +134,19 @@ impl TrainingConfig {
     /// # Errors
     /// A complaint with a path below `training`.
     pub(super) fn local(&self) -> Result<LocalTraining, Complaint> {
-        let length = match (self.epochs, self.steps) {
+        // Of clients that differ, the number of any stands for those that are drawn with the world.
+        let length = match (&self.epochs, &self.steps) {
             (Some(_), Some(_)) => return complain("steps", "give epochs or steps, not both"),
-            (epochs, None) => Length::Epochs(epochs.unwrap_or(1)),
-            (None, Some(steps)) => Length::Steps(steps),
+            (epochs, None) => Length::Epochs(epochs.as_ref().map_or(1, CountPerClient::any)),
+            (None, Some(steps)) => Length::Steps(steps.any()),
         };
+        if self.most_epochs.is_some() && self.lengths().is_some() {
+            return complain(
+                "most_epochs",
+                "lets policies choose the epochs of jobs, which clients have of their own here; \
+                                            take one of the two out",
+            );
+        }
         match (self.most_epochs, length) {
             (Some(_), Length::Steps(_)) => {
                 return complain("most_epochs", "counts epochs, and jobs are counted in steps; give one of the two");
@@ -158,6 +172,7 @@ impl TrainingConfig {
             Optimizer::new(&optimizer).map_err(|error| refuse(&format!("optimizer.{}", optimizer.kind()), error))?;
         let local = LocalTraining {
             length,
+            lengths: None,
             batch: self.batch.most(),
             optimizer,
             schedule: self.schedule,

@@ -10,8 +10,8 @@ use super::tree::{Node, Value};
 use fedgenie_core::{limits, text};
 
 /// Paths that may be overridden, for people.
-const ALLOWED: &str = "task.*.model, task.*.start, training, aggregation, algorithm, compression, protocol, \
-                       clusters";
+const ALLOWED: &str = "task.*.model, task.*.start, training, aggregation, algorithm, compression, privacy, \
+                       protocol, clusters";
 
 /// The value that removes an optional section.
 pub(super) const NONE: &str = "none";
@@ -36,7 +36,7 @@ impl Override {
         let keys: Vec<&str> = self.path.split('.').collect();
         let is_optional = matches!(
             keys[..],
-            ["training" | "aggregation" | "algorithm" | "compression" | "clusters"] | ["task", _, "start"]
+            ["training" | "aggregation" | "algorithm" | "compression" | "privacy" | "clusters"] | ["task", _, "start"]
         );
         is_optional && matches!(&self.value.value, Value::Text(text) if text == NONE)
     }
@@ -46,7 +46,7 @@ fn is_allowed(path: &str) -> bool {
     let keys: Vec<&str> = path.split('.').collect();
     matches!(
         keys[..],
-        ["training" | "aggregation" | "algorithm" | "compression" | "protocol" | "clusters", ..]
+        ["training" | "aggregation" | "algorithm" | "compression" | "privacy" | "protocol" | "clusters", ..]
             | ["task", _, "model" | "start", ..]
     )
 }

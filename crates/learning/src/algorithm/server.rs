@@ -44,9 +44,9 @@
 //! ```
 
 use super::fold::Fold;
+use super::privacy::{DpFedAvg, Released};
 use super::{AggregationConfig, Aging, Combine, Contribution, FoldRule, RowDivisor, Weighting};
 use crate::layout::Layout;
-use crate::privacy::{DpFedAvg, Released};
 use fedgenie_core::catalogue::Catalogue;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::failure::Failure;
@@ -284,6 +284,12 @@ impl ServerOptimizer {
     /// Whether it also moves the model where nobody's update arrives: by noise.
     pub fn steps_alone(&self) -> bool {
         self.privacy.as_ref().is_some_and(|privacy| privacy.expected.is_some())
+    }
+
+    /// The fewest updates of which its private mean makes a model; 0 without one.
+    pub fn least_updates(&self) -> usize {
+        let counts = self.privacy.as_ref().filter(|privacy| privacy.expected.is_none());
+        counts.map_or(0, |privacy| privacy.config.least_updates())
     }
 
     /// Whether it moves all rows of tables: by noise.

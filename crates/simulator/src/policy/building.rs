@@ -47,6 +47,8 @@ pub struct BuildContext<'a> {
     pub budget: Option<u64>,
     /// `L`, the fewest clients of a round; 1 unless a budget says more.
     pub least: usize,
+    /// Whether a round of one server has a new model without any client: by noise.
+    pub has_empty_rounds: bool,
 }
 
 /// Clients' declarations. Asked only when a policy is built, because medians and quantiles are not cheap for every law.

@@ -68,6 +68,10 @@ impl Policy for Limited {
         self.policy.can_be_empty()
     }
 
+    fn inclusion(&self) -> Option<f64> {
+        self.policy.inclusion()
+    }
+
     fn probe_kinds(&self) -> &[&'static str] {
         self.policy.probe_kinds()
     }

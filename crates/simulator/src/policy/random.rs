@@ -16,6 +16,9 @@
 //! the candidates and the `weight` of each; with `probability` the number of clients that were `chosen` before the
 //! cohort limited them.
 //!
+//! Where the cohort is all clients and a round without clients has a new model (`[privacy.dp-fedavg]`), nobody joins:
+//! a selection may be empty.
+//!
 //! # Source
 //! H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-Efficient Learning of Deep
 //! Networks from Decentralized Data", AISTATS 2017, Algorithm 1 (uniform). `probability = 0.5` is the random baseline
@@ -84,10 +87,14 @@ impl PolicySettings for Config {
                 return Err(Complaint::new("probability", message));
             }
         }
+        let is_free = self.probability.is_some()
+            && context.has_empty_rounds
+            && context.least <= 1
+            && context.cohort == context.clients;
         Ok(Box::new(Random {
             weights: self.weights,
             probability: self.probability,
-            least: context.least.max(1),
+            least: if is_free { 0 } else { context.least.max(1) },
             deck: Deck::default(),
             race: Vec::new(),
             chosen: 0,
@@ -114,6 +121,14 @@ struct Random {
 }
 
 impl Policy for Random {
+    fn can_be_empty(&self) -> bool {
+        self.least == 0
+    }
+
+    fn inclusion(&self) -> Option<f64> {
+        self.probability.filter(|_| self.least == 0)
+    }
+
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,

@@ -34,7 +34,7 @@ impl World {
                 (0..).zip(&rule.members).map(|(edge, members)| (&**members, of(edge))).collect()
             }
         };
-        let learning = Learning::new(self, task, self.clusters());
+        let learning = Learning::new(self, task, self.clusters(), None);
         // Other runs may wait for this one, on the threads that it would spread clients over.
         Ok(learning.evaluate(evaluate.evaluated(&scopes, false))?.metrics)
     }

@@ -25,7 +25,8 @@ use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_core::oracle::utility::contribution::{deviation, norm};
 use fedgenie_core::state::State;
-use fedgenie_learning::algorithm::Aging;
+use fedgenie_learning::algorithm::privacy::{DpFedAvg, Released};
+use fedgenie_learning::algorithm::{Aging, Algorithm};
 use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::learned;
 use fedgenie_learning::learned::{Arrival, Folded, Learner, Remember, Sent, SharedModels, Tier, Unfolded};
@@ -56,8 +57,9 @@ pub(super) struct Learning<'w> {
 }
 
 impl<'w> Learning<'w> {
-    /// The start of a run; `clusters` is the number of cluster models.
-    pub fn new(world: &'w World, task: &'w dyn Task, clusters: u32) -> Self {
+    /// The start of a run; `clusters` is the number of cluster models, `expected` that of clients that a private mean
+    /// expects in a round, where it does not count them.
+    pub fn new(world: &'w World, task: &'w dyn Task, clusters: u32, expected: Option<f64>) -> Self {
         let aging = match &world.protocol.rule {
             Rule::Buffered(_) => Aging::Discounting,
             Rule::Hierarchical(rule) if rule.buffer.is_some() => Aging::Discounting,
@@ -65,7 +67,9 @@ impl<'w> Learning<'w> {
         };
         let (layout, clients) = (task.layout(), world.population.len());
         let Training { aggregation, algorithm, .. } = &world.training;
-        let learner = Learner::new(layout, algorithm, aggregation, aging, clients);
+        let of_run = |privacy: &Arc<DpFedAvg>| Arc::new(DpFedAvg { expected, ..(**privacy).clone() });
+        let algorithm = Algorithm { privacy: algorithm.privacy.as_ref().map(of_run), ..algorithm.clone() };
+        let learner = Learner::new(layout, &algorithm, aggregation, aging, clients);
         let state = learned::State::new(task, &learner, clusters, world.servers(), &world.streams);
         world.first_updates.begin(&state.models);
         let (updates, folded, halt, trial, faults) = Default::default();
@@ -126,6 +130,16 @@ impl<'w> Learning<'w> {
     /// The start of a job whose edge server has this model.
     pub fn sent_by(&self, model: Arc<[f32]>, cluster: u32, client: ClientId) -> Sent {
         self.state.sent(model, cluster, client)
+    }
+
+    /// What a private mean remembers; `None` without one.
+    pub fn released(&self) -> Option<Released> {
+        self.state.servers[0].released()
+    }
+
+    /// The fewest updates of which a private mean makes a model; 0 without one.
+    pub fn least_updates(&self) -> usize {
+        self.state.servers[0].least_updates()
     }
 
     /// The current model of a cluster; there is one, number 0, where there are no clusters.
@@ -331,10 +345,7 @@ impl<'w> Learning<'w> {
         let wants = sought.wants;
         self.folded.clear();
         match intake {
-            Intake::Nothing => {
-                self.fold(round, &[], &[])?;
-                Ok((Vec::new(), false))
-            }
+            Intake::Nothing => Ok((Vec::new(), self.fold(round, &[], &[])?.is_new)),
             Intake::Updates(work, combine) => {
                 let work = self.train(round, work, wants, parallel)?;
                 let mut trained = self.said(&work, sought, parallel);

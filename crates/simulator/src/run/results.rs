@@ -18,6 +18,7 @@ use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::metric::MetricId;
 use fedgenie_core::record::Regret;
 use fedgenie_core::time::VirtualTime;
+use fedgenie_learning::algorithm::privacy::PrivacyEntry;
 use fedgenie_learning::data::partition::Skew;
 use fedgenie_learning::data::partition::skew::MOST_SIZES;
 use fedgenie_learning::model::weights::to_safetensors;
@@ -32,6 +33,11 @@ impl Run<'_> {
     /// The round played last.
     pub const fn round(&self) -> Round {
         self.server.round()
+    }
+
+    /// What the accountant of privacy says of the run so far; `None` without a private mean.
+    pub fn privacy(&mut self) -> Option<PrivacyEntry> {
+        self.server.privacy()
     }
 
     /// Whether the budget pays for no further round.

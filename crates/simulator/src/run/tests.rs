@@ -65,6 +65,7 @@ pub fn world(base: &str, more: &str) -> World {
     let plan = WorldPlan {
         adversary: None,
         compression: None,
+        privacy: None,
         controls: Default::default(),
         protocol,
         population,
@@ -73,6 +74,7 @@ pub fn world(base: &str, more: &str) -> World {
         evaluated: Default::default(),
         training: LocalTraining {
             length: Length::Epochs(epochs),
+            lengths: None,
             batch,
             optimizer: Optimizer::new(&sgd).unwrap(),
             schedule: Schedule::default(),
@@ -81,6 +83,7 @@ pub fn world(base: &str, more: &str) -> World {
             decays: Vec::new(),
             noise: None,
         },
+        lengths: None,
         most_epochs: None,
         inference_share: 1.0 / 3.0,
         clusters: None,

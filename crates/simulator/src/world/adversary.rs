@@ -66,15 +66,12 @@ impl AdversaryConfig {
         (hostile.clients.is_empty() && self.share != Some(0.0)).then(told)
     }
 
-    /// The measures of a task, with those of the attack.
-    pub fn measures(of: Option<&Self>, mut measures: Measures) -> Measures {
-        if let Some(config) = of {
-            measures.of_run.push(ADVERSARY_SHARE);
-            if config.attack.pairs().is_some() && !measures.of_data.is_empty() {
-                measures.of_data.push(ATTACK_SUCCESS);
-            }
+    /// Adds the measures of the attack to those of a task.
+    pub(super) fn add_measures(&self, measures: &mut Measures) {
+        measures.of_run.push(ADVERSARY_SHARE);
+        if self.attack.pairs().is_some() && !measures.of_data.is_empty() {
+            measures.of_data.push(ATTACK_SUCCESS);
         }
-        measures
     }
 
     /// Who is hostile in a world, and its task with the labels that they train on.

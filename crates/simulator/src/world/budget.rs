@@ -146,12 +146,9 @@ impl World {
     pub fn transfer(&self, client: ClientId, number: JobNumber, epochs: Option<u32>) -> [u64; 2] {
         let Training { payload_bytes, algorithm, .. } = &self.training;
         let task = (self.task.as_deref(), *payload_bytes, algorithm);
-        match epochs {
+        match self.training.local.of_job(client, epochs) {
             None => transfer(task, &self.context(), client, number),
-            Some(epochs) => {
-                let settings = self.training.local.of_epochs(epochs);
-                transfer(task, &Context { settings: &settings, ..self.context() }, client, number)
-            }
+            Some(settings) => transfer(task, &Context { settings: &settings, ..self.context() }, client, number),
         }
     }
 

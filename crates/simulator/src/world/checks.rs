@@ -43,7 +43,12 @@ impl WorldPlan {
     ///
     /// # Errors
     /// If it is not, or if rounds have fewer updates than it needs.
-    pub(super) fn algorithm(&self, rule: &mut Rule, task: Option<&dyn Task>) -> Result<Algorithm, WorldError> {
+    pub(super) fn algorithm(
+        &self,
+        rule: &mut Rule,
+        task: Option<&dyn Task>,
+        streams: &Streams,
+    ) -> Result<Algorithm, WorldError> {
         let weighs = |staleness: Staleness| staleness != Staleness::Constant;
         let (has_edges, weighs_age) = match &*rule {
             Rule::Rounds(rule) => (false, rule.carry.is_some_and(weighs)),
@@ -53,7 +58,7 @@ impl WorldPlan {
         let scene = Scene {
             optimizer: self.training.optimizer.config(),
             proximal: f64::from(self.training.proximal),
-            has_noise: self.training.noise.is_some(),
+            has_noise: self.training.noise.is_some() || self.privacy.is_some(),
             weighting: self.aggregation.weighting(),
             server: &self.aggregation.server,
             rows: self.aggregation.rows,
@@ -81,6 +86,7 @@ impl WorldPlan {
                 WorldError::scenario(&path, message)
             })?;
         }
+        let privacy = self.private_mean((rule, task), (&scene, &algorithm), streams)?;
         let outside = self.outside.clone();
         let refuse = |path, message| Err(WorldError::scenario(path, message));
         if outside.is_some() && algorithm.combine.is_some() {
@@ -104,7 +110,7 @@ impl WorldPlan {
             let fits = self.compression.as_ref().map_or(Ok(()), |compression| compression.fits(task.layout().len()));
             fits.map_err(|complaint| complaint.below("compression"))?;
         }
-        Ok(Algorithm { outside, compression: self.compression.clone(), ..algorithm })
+        Ok(Algorithm { outside, compression: self.compression.clone(), privacy, ..algorithm })
     }
 
     /// Checks that the task has the losses that rule and regret of clusters compare.

@@ -46,6 +46,12 @@ impl WorldPlan {
         let mut material = self.task.material(&streams, cache)?;
         let plan = self.counted(material.as_ref().and_then(|material| material.clients()))?;
         let clients = plan.client_count()?;
+        if let Some(count) = &self.lengths {
+            let key = if self.training.counts_steps() { "training.steps" } else { "training.epochs" };
+            let lengths = count.of_clients(clients, &streams).map_err(|message| WorldError::scenario(key, message))?;
+            let training = LocalTraining { lengths: Some(lengths), ..self.training.clone() };
+            return Self { training, lengths: None, ..self.clone() }.foundation(seed, cache);
+        }
         let (protocol, kind) = (&self.protocol, self.protocol.kind());
         let mut rule = protocol.rule(clients).map_err(|complaint| complaint.below(kind).below("protocol"))?;
         let outline = Outline { clients, servers: servers(&rule), planned: self.planned };
@@ -64,7 +70,7 @@ impl WorldPlan {
         let (population, task) = self.people((&plan, clients), (material, payload_bytes), &streams)?;
         check_rounds(&population, &rule)?;
         self.check_regret(&rule)?;
-        let algorithm = self.algorithm(&mut rule, task.as_deref())?;
+        let algorithm = self.algorithm(&mut rule, task.as_deref(), &streams)?;
         let (adversaries, task) = self.hostile((&population, task), &algorithm, &streams)?;
         self.check_meters(&population, task.as_deref(), &algorithm)?;
         self.check_noise(task.as_deref())?;

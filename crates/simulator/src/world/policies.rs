@@ -96,6 +96,8 @@ impl World {
             evaluates_every_round: every_round,
             budget: self.budget.bytes,
             least: self.budget.least,
+            has_empty_rounds: self.training.algorithm.privacy.is_some()
+                && matches!(self.protocol.rule, Rule::Rounds(_)),
         })
     }
 
@@ -232,6 +234,7 @@ impl World {
             evaluates_every_round: false,
             budget: None,
             least: 1,
+            has_empty_rounds: false,
         };
         let of_cloud = |source: &PolicyConfig| {
             let policy = source.build(&cloud_context).and_then(without_probes)?;

@@ -38,7 +38,7 @@ impl World {
     /// Duration of a client's inference pass as a share of a whole job's compute phase.
     pub fn inference_of_job(&self, client: ClientId) -> f64 {
         let size = self.population.data_sizes()[client.index()] as usize;
-        let epochs = if size == 0 { 1.0 } else { self.training.local.examples(size) / size as f64 };
+        let epochs = if size == 0 { 1.0 } else { self.training.local.examples_of(client, size) / size as f64 };
         self.training.inference_share / epochs
     }
 }

@@ -150,8 +150,11 @@ pub(super) fn counted(sections: &Sections, tried: &[Tried]) -> Counted {
 
 /// Epochs of a training, if they are the same everywhere.
 pub(super) fn epochs(experiment: &Experiment) -> Option<u32> {
-    let plans = experiment.points.iter().flat_map(|(_, scenario)| scenario.plans());
-    let mut lengths = plans.map(|plan| plan.training.length);
+    let plans = || experiment.points.iter().flat_map(|(_, scenario)| scenario.plans());
+    if plans().any(|plan| plan.lengths.is_some()) {
+        return None;
+    }
+    let mut lengths = plans().map(|plan| plan.training.length);
     let first = lengths.next()?;
     match first {
         Length::Epochs(epochs) if lengths.all(|length| length == first) => Some(epochs),

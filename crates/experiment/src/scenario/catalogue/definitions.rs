@@ -3,9 +3,10 @@
 use crate::scenario::seeds;
 use fedgenie_core::catalogue::documentation;
 use fedgenie_learning::adversary;
-use fedgenie_learning::algorithm;
+use fedgenie_learning::algorithm::{self, privacy};
 use fedgenie_learning::compression;
 use fedgenie_learning::ratings::split;
+use fedgenie_simulator::population::count;
 use fedgenie_simulator::world::controls;
 
 /// The definition of a component of this kind and name; `None` if its own file has it. A text before its first heading
@@ -17,6 +18,8 @@ pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
         ("section", "algorithm") => algorithm::DOCUMENTED,
         ("section", "compression") | ("value", "codec") => compression::DOCUMENTED,
         ("section", "controls") => controls::DOCUMENTED,
+        ("section", "privacy.dp-fedavg") | ("value", "clip" | "adaptive-clip") => privacy::DOCUMENTED,
+        ("value", "count-per-client") => count::DOCUMENTED,
         ("value", "split") => split::DOCUMENTED,
         ("value", "seeds") => seeds::DOCUMENTED,
         ("section", name) if name.starts_with("algorithm.") => {
@@ -121,15 +124,20 @@ chosen share of `epochs` of its time, to the nearest nanosecond, under laws and 
 counterfactual training of regret do the usual work. In each step the gradient `g` of the mean loss of a batch is
 scaled down to the norm `clip` if it is longer; `proximal`·(w − w_sent) is added, and the `optimizer` moves the
 weights with the learning rate that `schedule` gives the round.
+
+*Partial work.* `epochs` and `steps` may differ from client to client: `{ each = [1, 3, 2] }`, or a law from which each
+client draws once, `{ uniform = [1, 5] }`, rounded to whole numbers of at least 1. With a device the compute phase takes
+as long as the client's own work needs; a law says how long it takes whatever the work.
 ",
     ),
     (
         "section/privacy",
         "
 # Definition
-A client adds to each number that it sends back an independent draw from the normal distribution of mean 0 and
-deviation `sigma`, which belongs to client and job. `scope` says whether whole tables have noise, or only the rows
-that a job sends anyway.
+By `sigma`, a client adds to each number that it sends back an independent draw from the normal distribution of mean
+0 and deviation `sigma`, which belongs to client and job. `scope` says whether whole tables have noise, or only the
+rows that a job sends anyway. `[privacy.dp-fedavg]` shortens changes, adds noise to their mean and works out ε:
+`describe section/privacy.dp-fedavg`.
 ",
     ),
     (

@@ -32,6 +32,7 @@ fn play(fold: &mut ExplanationFold, round: u32, chosen: &[Record<'_>], explain: 
         explain: Some(&objects),
         updates: None,
         adversaries: None,
+        privacy: None,
     };
     fold.add(&summary);
 }

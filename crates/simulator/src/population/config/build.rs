@@ -211,7 +211,8 @@ impl<'a> Builder<'a> {
         let jitter = [jitter.download, jitter.compute, jitter.upload];
         for in_group in 0..count {
             let client = group.client(in_group);
-            let examples = self.work.training.examples(self.population.data_sizes[client.client as usize] as usize);
+            let id = ClientId(client.client);
+            let examples = self.work.training.examples_of(id, self.population.data_sizes[id.index()] as usize);
             let mut indices = [0; 3];
             let mut links = [u32::MAX; 2];
             for phase in Phase::ALL {

@@ -72,8 +72,8 @@ impl Learning<'_> {
             return work;
         }
         let settings = &self.world.training.local;
-        let of = |work: &Work| match work.epochs {
-            Some(epochs) => self.task.operations(work.client, &settings.of_epochs(epochs)),
+        let of = |work: &Work| match settings.of_job(work.client, work.epochs) {
+            Some(own) => self.task.operations(work.client, &own),
             None => self.task.operations(work.client, settings),
         };
         let mut operations: Vec<f64> = work.iter().map(of).collect();

@@ -323,7 +323,8 @@ impl<'w> Rounds<'w> {
         let dispatched = self.cohort.jobs.first().map_or(now, |&id| engine.jobs[id].dispatched);
         let has_enough = self.cohort.arrived.len() >= self.take();
         let timeout = self.cut.filter(|&cut| now - dispatched >= cut && !has_enough);
-        let is_abandoned = self.cohort.arrived.len() < self.rule.quorum;
+        let least = server.learning.as_ref().map_or(0, |learning| learning.least_updates());
+        let is_abandoned = self.cohort.arrived.len() < self.rule.quorum.max(least);
         self.carried += self.cohort.stop_waiting(engine, self.rule.carry.is_some(), &mut self.jobs)?;
         let intake = self.intake(engine, server, is_abandoned)?;
         let told = self.cohort.report(engine, &mut *self.selector.policy, server.round(), timeout);

@@ -12,7 +12,7 @@ use crate::policy::{AccuracyOn, Policy};
 use crate::recorder::{RoundMark, RoundUpdates};
 use crate::run::learning::{Learning, Sought};
 use crate::run::meters::{Accuracies, Judged};
-use crate::world::{Metrics, World};
+use crate::world::{Ledger, Metrics, World};
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::record::Regret;
 use fedgenie_core::state::State;
@@ -33,6 +33,8 @@ pub(in crate::run) struct Server<'w> {
     /// How many clients selections were to have.
     pub offers: Offers,
     pub learning: Option<Learning<'w>>,
+    /// The accountant of privacy, where there is one.
+    ledger: Option<Ledger>,
     /// Of the last round, if it was evaluated.
     pub metrics: Metrics,
     /// The measures of each edge server, if servers were evaluated in the last round.
@@ -70,7 +72,8 @@ pub(in crate::run) fn numbered(object: Map<String, Value>, turn: Turn, server: O
 }
 
 impl<'w> Server<'w> {
-    pub fn new(world: &'w World, label: &str, settings: RunSettings) -> Self {
+    pub fn new(world: &'w World, label: &str, settings: RunSettings, ledger: Option<Ledger>) -> Self {
+        let expected = ledger.as_ref().and_then(|ledger| ledger.expected(world.population.len()));
         let groups = world.population.groups();
         let named = groups.iter().any(|group| group.name.is_some());
         let name = |(index, group): (usize, &crate::population::Group)| {
@@ -83,7 +86,8 @@ impl<'w> Server<'w> {
             counts: vec![0; world.population.len()],
             participation: Participation::new(world.population.len()),
             offers: Offers::default(),
-            learning: world.task.as_deref().map(|task| Learning::new(world, task, world.clusters())),
+            learning: world.task.as_deref().map(|task| Learning::new(world, task, world.clusters(), expected)),
+            ledger,
             metrics: Vec::new(),
             server_measures: Vec::new(),
             reward: None,
@@ -111,6 +115,7 @@ impl<'w> Server<'w> {
             participation,
             offers,
             learning,
+            ledger: _,
             metrics,
             server_measures,
             reward,

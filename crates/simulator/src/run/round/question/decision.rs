@@ -139,9 +139,10 @@ impl Question<'_> {
             let client = selection[0];
             let (whose, remedy) = match self.asker {
                 Asker::Cloud => (format!("edge server {}", client.0), "edge servers do not train; leave work out"),
-                Asker::Server | Asker::Edge(_) => {
-                    (client.to_string(), "jobs are counted in steps; give [training] epochs in the place of steps")
-                }
+                Asker::Server | Asker::Edge(_) => (
+                    client.to_string(),
+                    "jobs are counted in steps, or differ from client to client; give [training] one number of epochs",
+                ),
             };
             return Err(self.refuse(format!("gave {whose} {} epochs, and {remedy}", selection.work[0])));
         };

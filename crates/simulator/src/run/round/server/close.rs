@@ -13,11 +13,12 @@ use crate::run::meters::{Accuracies, HindsightMeter, OpenRound, charge};
 use crate::run::round::clusters::ClusterDecision;
 use crate::run::round::question::Asker;
 use crate::run::timeline::{Accounts, Engine, THE_SERVER};
-use crate::world::{ADVERSARY_SHARE, World};
+use crate::world::{ADVERSARY_SHARE, EPSILON, World};
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
 use fedgenie_core::metric::Place;
 use fedgenie_core::record::Record;
 use fedgenie_core::time::VirtualTime;
+use fedgenie_learning::algorithm::privacy::PrivacyEntry;
 use serde_json::Map;
 
 /// A round whose updates are in the model.
@@ -121,6 +122,10 @@ impl<'w> Server<'w> {
                 let Measured { metrics, servers } = learning.evaluate(plan.evaluated(scopes, parallel))?;
                 (self.metrics, self.server_measures) = (metrics, servers);
                 self.metrics.extend(hostile.map(|share| (ADVERSARY_SHARE.at(Place::Model), share)));
+                if let Some((ledger, released)) = self.ledger.as_mut().zip(learning.released()) {
+                    let epsilon = ledger.epsilon(released.models);
+                    self.metrics.extend(epsilon.map(|epsilon| (EPSILON.at(Place::Model), epsilon)));
+                }
                 if engine.world.charges_evaluation {
                     self.evaluated = now + charge(engine, round)?;
                 }
@@ -271,6 +276,12 @@ impl<'w> Server<'w> {
         Some(world.members().into_iter().enumerate().map(one).collect())
     }
 
+    /// What the accountant of privacy says now.
+    pub fn privacy(&mut self) -> Option<PrivacyEntry> {
+        let released = self.learning.as_ref()?.released()?;
+        self.ledger.as_mut().map(|ledger| ledger.entry(released))
+    }
+
     /// Records a round, which is over then.
     pub fn record(
         &mut self,
@@ -298,6 +309,7 @@ impl<'w> Server<'w> {
             found.dedup();
             found
         });
+        let privacy = self.privacy();
         let summary = RoundSummary {
             round,
             opened,
@@ -317,6 +329,7 @@ impl<'w> Server<'w> {
             explain: self.settings.explain.then_some(&*self.explanations),
             updates: self.settings.updates.then_some(&self.updates),
             adversaries: hostile.as_deref(),
+            privacy: privacy.as_ref(),
         };
         engine.sink.round(&summary, is_recorded, &self.mark)?;
         if is_recorded {

@@ -1,3 +1,5 @@
+//! ε from the distribution of the loss, beside closed forms and another accountant.
+
 use super::*;
 
 /// One round: δ(ε) of the mechanism itself, in both directions.

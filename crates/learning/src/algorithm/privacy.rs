@@ -1,9 +1,9 @@
 //! Differential privacy: changes of clients are shortened, and their mean has noise.
 //!
 //! # Definition
-//! `[privacy.dp-fedavg]`: let `δ_k` be the change of client `k` in a round (the sum of its changes, where several of its
-//! updates are taken in at once), `S` the `clip`, `z` the `noise_multiplier` and `m` the number of clients whose updates
-//! are taken in. Then
+//! `[privacy.dp-fedavg]`: let `δ_k` be the change of client `k` in a round (the sum of its changes, where several of
+//! its updates are taken in at once), `S` the `clip`, `z` the `noise_multiplier` and `m` the number of clients whose
+//! updates are taken in. Then
 //!
 //! `Δ = (Σ δ_k min(1, S/‖δ_k‖) + N(0, (zS)²))/m`,
 //!
@@ -11,8 +11,8 @@
 //! `at = "clients"` the noise is the sum of `m` draws `N(0, (zS)²/m)`, one of each client.
 //!
 //! *Sampling.* Where each client is drawn with probability `p` by itself, `m` is `pN`, and a round in which nobody's
-//! update arrives moves the model by noise alone. That is so for the policy `random` with `probability = p`, a cohort of
-//! all clients, and rounds without quorum, carried updates or a number of updates to wait for.
+//! update arrives moves the model by noise alone. That is so for the policy `random` with `probability = p`, a cohort
+//! of all clients, and rounds without quorum, carried updates or a number of updates to wait for.
 //!
 //! *Adaptive clipping.* With `clip = { start, quantile = γ, lr = η }`, after each round
 //! `S ← S exp(−η (b − γ))`, `b = (Σ [‖δ_k‖ ≤ S] + N(0, σ_b²))/m`, where `σ_b` is `count_sd`, or `m/20`. Part of the
@@ -43,12 +43,12 @@
 //! 2018. Adaptive clipping: G. Andrew, O. Thakkar, H. B. McMahan, S. Ramaswamy, "Differentially private learning with
 //! adaptive clipping", NeurIPS 2021, Algorithm 1. RDP: I. Mironov, K. Talwar, L. Zhang, "Rényi differential privacy of
 //! the sampled Gaussian mechanism", 2019 (arXiv 1908.10530), Section 3.3; its ε: B. Balle et al., "Hypothesis testing
-//! interpretations and Rényi differential privacy", AISTATS 2020. PLD: V. Doroshenko et al., "Connect the dots: tighter
-//! discrete approximations of privacy loss distributions", PoPETs 2022.
+//! interpretations and Rényi differential privacy", AISTATS 2020. PLD: V. Doroshenko et al., "Connect the dots:
+//! tighter discrete approximations of privacy loss distributions", PoPETs 2022.
 //!
 //! # Deviations from the source
-//! ε does not cover what a policy decides by: one that reads losses or updates without noise tells of them, and one that
-//! chooses by data voids what sampling gives. `why` says both.
+//! ε does not cover what a policy decides by: one that reads losses or updates without noise tells of them, and one
+//! that chooses by data voids what sampling gives. `why` says both.
 //!
 //! # Cost
 //! Two passes over the updates more, and a normal number for each parameter.
@@ -69,9 +69,9 @@
 mod accountant;
 mod loss;
 
-pub use accountant::{Accountant, rdp_order};
+pub use accountant::{Accountant, PrivacyEntry, rdp_order};
 
-use crate::algorithm::{Contribution, Gathered};
+use super::{Contribution, Gathered};
 use crate::layout::Layout;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::math::float::{exp, sqrt};
@@ -237,7 +237,7 @@ impl DpFedAvgConfig {
                 // m/10 > z.
                 (10.0 * self.noise_multiplier) as usize + 1
             }
-            Clip::Fixed(_) | Clip::Adaptive(_) => 1,
+            Clip::Fixed(_) | Clip::Adaptive(_) => 0,
         }
     }
 

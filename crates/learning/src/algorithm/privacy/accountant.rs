@@ -2,10 +2,27 @@
 
 use super::{Accounting, DpFedAvgConfig, loss};
 use fedgenie_core::math::float::{exp, expm1, ln, ln_1p};
+use serde::{Deserialize, Serialize};
 
 /// The orders of Rényi divergences among which the best is taken.
 fn orders() -> impl Iterator<Item = u32> {
     (2..=63).chain([128, 256, 512, 1024])
+}
+
+/// What the accountant of a run says of its models so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PrivacyEntry {
+    /// ε; `None` without noise.
+    pub epsilon: Option<f64>,
+    /// δ.
+    pub delta: f64,
+    /// `q`: the probability with which each client is drawn by itself, or 1.
+    pub sampling: f64,
+    /// Why `q` is what it is, and what ε does not cover.
+    pub why: String,
+    /// The bound of the next round, where it adapts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
 }
 
 /// The accountant of a run.
