@@ -115,10 +115,10 @@ fn partial_work_is_kept_under_every_protocol() {
         if edges_refuse || buffers_refuse {
             continue;
         }
+        let devices = changed(DEVICES, "[training]\n", &format!("[training]\nepochs = {{ each = {STEPS:?} }}\n"));
         kept += assert_kept(&format!(
-            "{NINE}{DEVICES}[task.classification]\nmodel = {{ mlp = {{ hidden = [6] }} }}\npartition = \"iid\"\n\
+            "{NINE}{devices}[task.classification]\nmodel = {{ mlp = {{ hidden = [6] }} }}\npartition = \"iid\"\n\
              data = {{ synthetic = {{ height = 4, width = 4, train = 120, test = 40 }} }}\n\
-             [training]\nepochs = {{ each = {STEPS:?} }}\nbatch = 8\noptimizer = {{ sgd = {{ lr = 0.05 }} }}\n\
              [aggregation]\nweighting = \"{weighting}\"\n[algorithm]\n{algorithm}\n{protocol}[policy.random]\n"
         ));
     }

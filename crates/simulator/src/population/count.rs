@@ -2,7 +2,8 @@
 //!
 //! # Definition
 //! A number is that of every client. `{ each = [1, 3, 2] }` has one for each client, in their order; of a law, as
-//! `{ uniform = [1, 5] }`, each client draws its own, once and for all. Numbers are rounded to whole ones, halves up, and are at least 1.
+//! `{ uniform = [1, 5] }`, each client draws its own, once and for all. Numbers are rounded to whole ones, halves up,
+//! and are at least 1.
 
 use super::law::{AnyParameter, GroupClient, Parameter};
 use fedgenie_core::rng::Streams;

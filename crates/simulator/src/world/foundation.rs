@@ -46,11 +46,8 @@ impl WorldPlan {
         let mut material = self.task.material(&streams, cache)?;
         let plan = self.counted(material.as_ref().and_then(|material| material.clients()))?;
         let clients = plan.client_count()?;
-        if let Some(count) = &self.lengths {
-            let key = if self.training.counts_steps() { "training.steps" } else { "training.epochs" };
-            let lengths = count.of_clients(clients, &streams).map_err(|message| WorldError::scenario(key, message))?;
-            let training = LocalTraining { lengths: Some(lengths), ..self.training.clone() };
-            return Self { training, lengths: None, ..self.clone() }.foundation(seed, cache);
+        if let Some(plan) = self.with_lengths(clients, &streams)? {
+            return plan.foundation(seed, cache);
         }
         let (protocol, kind) = (&self.protocol, self.protocol.kind());
         let mut rule = protocol.rule(clients).map_err(|complaint| complaint.below(kind).below("protocol"))?;
@@ -115,6 +112,15 @@ impl WorldPlan {
             adversaries,
             warnings,
         })
+    }
+
+    /// The plan with the epochs or steps of each client; `None` where clients do not differ in these.
+    fn with_lengths(&self, clients: usize, streams: &Streams) -> Result<Option<Self>, WorldError> {
+        let Some(count) = &self.lengths else { return Ok(None) };
+        let key = if self.training.counts_steps() { "training.steps" } else { "training.epochs" };
+        let lengths = count.of_clients(clients, streams).map_err(|message| WorldError::scenario(key, message))?;
+        let training = LocalTraining { lengths: Some(lengths), ..self.training.clone() };
+        Ok(Some(Self { training, lengths: None, ..self.clone() }))
     }
 
     /// The clients, with data dealt to them.
