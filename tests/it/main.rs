@@ -35,6 +35,7 @@ mod decided;
 mod delta;
 mod devices;
 mod dictionary;
+mod ditto;
 mod divfl;
 mod dmrl;
 mod docs;

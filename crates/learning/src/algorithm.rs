@@ -47,6 +47,7 @@
 pub mod bulyan;
 pub mod centred_clipping;
 mod config;
+pub mod ditto;
 pub mod fedavg;
 pub mod feddyn;
 pub mod fednova;
@@ -76,6 +77,7 @@ pub use whole::{Factors, Gathered};
 
 use crate::compression::CompressionConfig;
 use crate::layout::{Layout, Update};
+use ditto::OwnModels;
 use fedgenie_core::catalogue::Named;
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
@@ -106,6 +108,11 @@ pub trait AlgorithmSettings {
         None
     }
 
+    /// How clients train models of their own beside the shared one, if they do.
+    fn own_models(&self) -> Option<OwnModels> {
+        None
+    }
+
     /// The weighting of `[aggregation]` where that is left out; by data size if `None`.
     fn weighting(&self) -> Option<Weighting> {
         None
@@ -122,6 +129,7 @@ components! {
     pub enum AlgorithmConfig: AlgorithmSettings = "algorithm" {
         "bulyan" => Bulyan(bulyan::Config) in "algorithm/bulyan.rs";
         "centred-clipping" => CentredClipping(centred_clipping::Config) in "algorithm/centred_clipping.rs";
+        "ditto" => Ditto(ditto::Config) in "algorithm/ditto.rs";
         "fedavg" => FedAvg(fedavg::Config) in "algorithm/fedavg.rs";
         "feddyn" => FedDyn(feddyn::Config) in "algorithm/feddyn.rs";
         "fednova" => FedNova(fednova::Config) in "algorithm/fednova.rs";
@@ -298,6 +306,11 @@ pub fn weighting_of(entries: &AlgorithmsConfig) -> Weighting {
     entries.entries().iter().find_map(|entry| entry.settings().weighting()).unwrap_or_default()
 }
 
+/// Whether clients have models of their own, as the entries say.
+pub fn has_own_models(entries: &AlgorithmsConfig) -> bool {
+    entries.entries().iter().any(|entry| entry.settings().own_models().is_some())
+}
+
 /// The algorithm of a scenario: at most one rule for each part.
 #[derive(Clone, Debug, Default)]
 pub struct Algorithm {
@@ -313,6 +326,8 @@ pub struct Algorithm {
     pub outside: Option<Arc<dyn FoldRule>>,
     /// How models and updates are encoded.
     pub compression: Option<CompressionConfig>,
+    /// How clients train models of their own, if they have any.
+    pub own_models: Option<OwnModels>,
     /// The private mean, in the place of the combination.
     pub privacy: Option<Arc<DpFedAvg>>,
 }
@@ -339,7 +354,8 @@ impl Algorithm {
             let (name, settings) = (entry.kind(), entry.settings());
             settings.check(scene).map_err(|complaint| complaint.below(name))?;
             let (job, combine) = (settings.job(scene), settings.combine(scene));
-            let has = [("job", job.is_some()), ("combination", combine.is_some())];
+            let own_models = settings.own_models();
+            let has = [("job", job.is_some() || own_models.is_some()), ("combination", combine.is_some())];
             for ((role, _), holder) in has.into_iter().zip(&mut roles).filter(|((_, has), _)| *has) {
                 if let Some(other) = holder.replace(name) {
                     let message = format!("decides about the {role}, and so does {other}; take one of them out");
@@ -347,6 +363,7 @@ impl Algorithm {
                 }
             }
             found.job = job.or(found.job);
+            found.own_models = own_models.or(found.own_models);
             found.combined_by = combine.as_ref().map(|_| name).or(found.combined_by);
             found.combine = combine.or(found.combine);
         }
@@ -365,6 +382,11 @@ impl Algorithm {
     pub fn takes_weights(&self) -> bool {
         let of_job = self.job.as_ref().is_none_or(|job| job.takes_weights());
         self.privacy.is_none() && of_job && self.combine.as_ref().is_none_or(|combine| combine.takes_weights())
+    }
+
+    /// Whether jobs do more than the usual work: an inference pass, or the training of another model.
+    pub fn works_more(&self) -> bool {
+        self.needs_loss() || self.own_models.is_some()
     }
 
     /// Whether each job makes an inference pass over the client's examples beside its training.

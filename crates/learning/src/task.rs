@@ -31,6 +31,7 @@ pub use crate::private::{PrivateTable, PrivateView};
 
 use crate::adversary::Adversaries;
 use crate::algorithm::Combine;
+use crate::algorithm::ditto::OwnModels;
 use crate::layout::{Layout, Parcel, Update};
 use crate::model::weights::TensorLayout;
 use crate::trainer::{Contrasted, DenseJob, LocalTraining};
@@ -110,6 +111,14 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
     /// A sentence that says why it has no such labels.
     fn relabelled(&self, _hostile: &Adversaries) -> Result<Arc<dyn Task>, String> {
         Err("needs examples with classes; take another attack".to_owned())
+    }
+
+    /// The same task, where each client has a model of its own beside the shared one.
+    ///
+    /// # Errors
+    /// A sentence that says why that is not defined.
+    fn with_own_models(&self, _own: OwnModels, _streams: &Streams) -> Result<Arc<dyn Task>, String> {
+        Err("is defined for labelled examples; take another task, or the entry out".to_owned())
     }
 
     /// The data on which a model is measured that a client has trained alone: the test data, or those of the client,

@@ -5,7 +5,7 @@ use super::read::{ScenarioError, read};
 use super::tree::Node;
 use super::{BudgetConfig, PrivacyConfig, RegretConfig, Sections, Surroundings};
 use fedgenie_core::config::Complaint;
-use fedgenie_learning::algorithm::{Weighting, weighting_of};
+use fedgenie_learning::algorithm::{Weighting, has_own_models, weighting_of};
 use fedgenie_learning::data::DataError;
 use fedgenie_learning::trainer::LocalTraining;
 use fedgenie_simulator::task::{TaskConfig, TaskError};
@@ -46,6 +46,7 @@ impl Part {
             regret.resolve();
         }
         sections.evaluate.resolve();
+        sections.evaluate.clients |= has_own_models(&sections.algorithm);
         let privacy = sections.privacy.as_ref().and_then(|privacy| privacy.dp_fedavg);
         let weighting = if privacy.is_some() { Weighting::Uniform } else { weighting_of(&sections.algorithm) };
         sections.aggregation.weighting.get_or_insert(weighting);

@@ -22,6 +22,16 @@ pub enum On<'a> {
     Model,
 }
 
+impl On<'_> {
+    /// The client whose data these are; `None` if they are not those of a client alone.
+    pub const fn client(&self) -> Option<ClientId> {
+        match *self {
+            Self::Client(client) => Some(client),
+            _ => None,
+        }
+    }
+}
+
 /// A model to be evaluated, with clients' private state.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelState<'a> {

@@ -10,11 +10,13 @@
 
 mod controls;
 mod measured;
+mod own;
 pub mod test_split;
 
 use super::clusters::ClusterNetworks;
 use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelState, On, Task, Worker};
 use crate::adversary::Adversaries;
+use crate::algorithm::ditto::OwnModels;
 use crate::data::partition::{ClassCounts, Partition, TestSplit};
 use crate::data::{Dataset, Split};
 use crate::layout::{Layout, Scope, Update};
@@ -26,6 +28,7 @@ use fedgenie_core::failure::Failure;
 use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
+use own::WithOwnModels;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -132,6 +135,24 @@ impl Labelled {
         let dense = job.dense(context, self.layout.trained());
         let examples = self.partition.client(job.client);
         trainer.do_job(&dense, (job.client, job.number), &examples, worker.keep(), wanted);
+    }
+
+    /// Where client `k` has the data of `sources[k]`.
+    fn moved(&self, sources: &[ClientId]) -> Self {
+        let partition = self.partition.rearranged(sources);
+        let description = describe(&self.data.train, &partition, &self.valid_examples);
+        Self { description, partition, ..self.clone() }
+    }
+
+    /// With about so many test and validation examples, and their share of all; `None` if it has no more.
+    fn thinned(&self, most: usize) -> Option<(Self, f64)> {
+        let all = self.test_examples.len() + self.valid_examples.len();
+        let step = all.div_ceil(most.max(1));
+        let thin = |examples: &[u32]| examples.iter().copied().step_by(step.max(1)).collect();
+        let (test_examples, valid_examples): (Vec<u32>, Vec<u32>) =
+            (thin(&self.test_examples), thin(&self.valid_examples));
+        let share = (test_examples.len() + valid_examples.len()) as f64 / all as f64;
+        (step > 1).then(|| (Self { test_examples, valid_examples, ..self.clone() }, share))
     }
 
     /// Does something with the examples of a client.
@@ -248,6 +269,12 @@ impl Task for Labelled {
         Ok(Arc::new(Self { data, exchanged: exchanged.into(), honest, ..self.clone() }))
     }
 
+    fn with_own_models(&self, own: OwnModels, streams: &Streams) -> Result<Arc<dyn Task>, String> {
+        let mut initial = vec![0.0; self.layout.len()];
+        self.init(0, streams, &mut initial);
+        Ok(Arc::new(WithOwnModels { shared: self.clone(), own, initial: initial.into() }))
+    }
+
     fn has_hidden(&self) -> bool {
         self.model.hidden().is_some()
     }
@@ -350,19 +377,11 @@ impl DealtData for Labelled {
     }
 
     fn with_data_of(&self, sources: &[ClientId]) -> Option<Arc<dyn Task>> {
-        let partition = self.partition.rearranged(sources);
-        let description = describe(&self.data.train, &partition, &self.valid_examples);
-        Some(Arc::new(Self { description, partition, ..self.clone() }))
+        Some(Arc::new(self.moved(sources)))
     }
 
     fn with_fewer_tests(&self, most: usize) -> Option<(Arc<dyn Task>, f64)> {
-        let all = self.test_examples.len() + self.valid_examples.len();
-        let step = all.div_ceil(most.max(1));
-        let thin = |examples: &[u32]| examples.iter().copied().step_by(step.max(1)).collect();
-        let (test_examples, valid_examples): (Vec<u32>, Vec<u32>) =
-            (thin(&self.test_examples), thin(&self.valid_examples));
-        let share = (test_examples.len() + valid_examples.len()) as f64 / all as f64;
-        (step > 1).then(|| (Arc::new(Self { test_examples, valid_examples, ..self.clone() }) as _, share))
+        self.thinned(most).map(|(task, share)| (Arc::new(task) as _, share))
     }
 }
 

@@ -50,13 +50,18 @@ pub trait PartialTransfer: Task {
 /// Numbers that clients keep to themselves from job to job, such as an embedding or an optimizer's moments. This part
 /// gives their initial values; an update of the client replaces them, once it is aggregated.
 ///
-/// One task of the library has it, whose clients keep rows of users; personal layers are the next.
+/// Clients of recommenders keep rows of users; under `ditto` clients keep models.
 pub trait PrivateState: Sync {
     /// How many numbers a client keeps.
     fn len(&self, client: ClientId) -> usize;
 
     /// Fills the private state of a client before its first aggregated update; zeros are there already.
     fn init(&self, _client: ClientId, _streams: &Streams, _private: &mut [f32]) {}
+
+    /// Whether a client keeps a whole model, with the tensors of the shared one.
+    fn is_model(&self) -> bool {
+        false
+    }
 
     /// The private state of all clients for the file of a model, under names that no tensor of the model has; without
     /// any, the file has the model alone.

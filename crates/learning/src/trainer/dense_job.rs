@@ -51,6 +51,8 @@ pub struct DenseJob<'a> {
     pub settings: &'a LocalTraining,
     /// The model it was sent.
     pub start: &'a [f32],
+    /// The model that the proximal term pulls towards; that one if `None`.
+    pub anchor: Option<&'a [f32]>,
     /// How many parameters, at its beginning, are trained.
     pub trained: usize,
     /// Factor of the learning rate.
@@ -155,7 +157,21 @@ impl<'a> DenseJob<'a> {
         let order = streams.stream(Purpose::BatchOrder, client.0, number.0);
         let (epochs, correction, contrast, keeps_whole, loss_rms) = (None, None, None, false, false);
         let halt = &NEVER;
-        Self { settings, start, trained, lr_factor, epochs, correction, contrast, order, keeps_whole, loss_rms, halt }
+        let anchor = None;
+        Self {
+            settings,
+            start,
+            anchor,
+            trained,
+            lr_factor,
+            epochs,
+            correction,
+            contrast,
+            order,
+            keeps_whole,
+            loss_rms,
+            halt,
+        }
     }
 
     fn course(&self, length: Length) -> Course<'a> {
@@ -186,7 +202,7 @@ impl<'a> DenseJob<'a> {
         let extra = Regularisation {
             clip: settings.clip,
             correction: self.correction.map(|numbers| &numbers[..trained]),
-            proximal: Some(Proximal { mu: settings.proximal, start: &start[..trained] }),
+            proximal: Some(Proximal { mu: settings.proximal, start: &self.anchor.unwrap_or(start)[..trained] }),
             decays: &settings.decays,
         };
         let parameters = &mut update.parameters[..];

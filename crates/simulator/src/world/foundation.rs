@@ -69,6 +69,7 @@ impl WorldPlan {
         self.check_regret(&rule)?;
         let algorithm = self.algorithm(&mut rule, task.as_deref(), &streams)?;
         let (adversaries, task) = self.hostile((&population, task), &algorithm, &streams)?;
+        let task = with_own_models(task, &algorithm, &streams)?;
         self.check_meters(&population, task.as_deref(), &algorithm)?;
         self.check_noise(task.as_deref())?;
         self.check_charge(&rule)?;
@@ -190,9 +191,9 @@ impl WorldPlan {
                 "mean speeds are not defined where transfers over links take as long as the rows of a job need, \
                  which differ from job to job; give latency instead of device, send whole tables, or take the meters out"
             }
-            () if algorithm.needs_loss() => {
-                "mean speeds are those of jobs without an inference pass, which the algorithm adds to each; take the \
-                 meters or the entry of [algorithm] out"
+            () if algorithm.works_more() => {
+                "mean speeds are those of usual jobs, and the algorithm adds an inference pass or the training of another \
+                 model to each; take the meters or the entry of [algorithm] out"
             }
             () => return Ok(()),
         };
@@ -232,4 +233,15 @@ impl WorldPlan {
         let learned = (measures.as_ref(), task);
         plan.map(|plan| hindsight::define(plan, population, rule, learned, budget)).transpose()
     }
+}
+
+/// The task, where clients have models of their own if the algorithm says so.
+fn with_own_models(
+    task: Option<Arc<dyn Task>>,
+    algorithm: &Algorithm,
+    streams: &Streams,
+) -> Result<Option<Arc<dyn Task>>, WorldError> {
+    let Some((task, own)) = task.as_ref().zip(algorithm.own_models) else { return Ok(task) };
+    let found = task.with_own_models(own, streams);
+    found.map(Some).map_err(|message| WorldError::scenario("algorithm.ditto", message))
 }

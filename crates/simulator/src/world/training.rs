@@ -35,6 +35,21 @@ impl Training {
 }
 
 impl World {
+    /// Duration of the work that the algorithm adds to a client's job of so many epochs, as a share of the compute phase
+    /// of a usual job.
+    pub(crate) fn beside_job(&self, client: ClientId, epochs: Option<u32>) -> f64 {
+        let Training { local, algorithm, .. } = &self.training;
+        let loss = if algorithm.needs_loss() { self.inference_of_job(client) } else { 0.0 };
+        let Some(own) = algorithm.own_models else { return loss };
+        let size = self.population.data_sizes()[client.index()] as usize;
+        let usual = local.examples_of(client, size);
+        let of_own = match local.of_job(client, own.epochs.or(epochs)) {
+            Some(own) => own.examples(size),
+            None => usual,
+        };
+        loss + if usual > 0.0 { of_own / usual } else { 0.0 }
+    }
+
     /// Duration of a client's inference pass as a share of a whole job's compute phase.
     pub fn inference_of_job(&self, client: ClientId) -> f64 {
         let size = self.population.data_sizes()[client.index()] as usize;

@@ -402,7 +402,7 @@ fn job_of(
         _ => transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64),
     };
     let is_trained = purpose == Purpose::Latency;
-    let beside = if is_trained && training.algorithm.needs_loss() { world.inference_of_job(client) } else { 0.0 };
+    let beside = if is_trained { world.beside_job(client, epochs) } else { 0.0 };
     let slowness = world.adversaries.as_ref().map_or(1.0, |hostile| hostile.slowness(client));
     let load = Load { work: training.share_of(epochs), beside, slowness };
     Ok((population.draw_work(streams, purpose, (client, number), shares, load)?, transfer))
