@@ -116,6 +116,7 @@ fn partial_work_is_kept_under_every_protocol() {
             continue;
         }
         let devices = changed(DEVICES, "[training]\n", &format!("[training]\nepochs = {{ each = {STEPS:?} }}\n"));
+        let devices = changed(&devices, ", momentum = 0.5", "");
         kept += assert_kept(&format!(
             "{NINE}{devices}[task.classification]\nmodel = {{ mlp = {{ hidden = [6] }} }}\npartition = \"iid\"\n\
              data = {{ synthetic = {{ height = 4, width = 4, train = 120, test = 40 }} }}\n\

@@ -3,8 +3,8 @@
 //! # Definition
 //! A job makes the update of the shared model as without the entry. Beside it, the client trains a model `w` of its
 //! own: from its last value, at first the initial model, for `epochs`, in steps whose gradients are
-//! `g + lambda·(w − x)`, where `x` is the model that the client was sent. `w` stays with the client: it does not travel,
-//! is not aggregated, and is kept once the update is aggregated.
+//! `g + lambda·(w − x)`, where `x` is the model that the client was sent. `w` stays with the client: it does not
+//! travel, is not aggregated, and is kept once the update is aggregated.
 //!
 //! Metrics over clients (`client_accuracy_mean`, …) are those of each client's own model, and `[evaluate] clients` is
 //! on; metrics on test data are those of the shared model.

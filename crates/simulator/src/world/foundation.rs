@@ -60,10 +60,8 @@ impl WorldPlan {
             let model = clusters.model;
             material.clustered(model, clusters.networks())
         });
-        let payload_bytes = match &material {
-            Some(material) => material.whole_bytes(),
-            None => self.task.about().payload_bytes,
-        };
+        let unlearned = || self.task.about().payload_bytes;
+        let payload_bytes = material.as_ref().map_or_else(unlearned, |material| material.whole_bytes());
         let (population, task) = self.people((&plan, clients), (material, payload_bytes), &streams)?;
         check_rounds(&population, &rule)?;
         self.check_regret(&rule)?;

@@ -35,8 +35,8 @@ impl Training {
 }
 
 impl World {
-    /// Duration of the work that the algorithm adds to a client's job of so many epochs, as a share of the compute phase
-    /// of a usual job.
+    /// Duration of the work that the algorithm adds to a client's job of so many epochs, as a share of a usual job's
+    /// compute phase.
     pub(crate) fn beside_job(&self, client: ClientId, epochs: Option<u32>) -> f64 {
         let Training { local, algorithm, .. } = &self.training;
         let loss = if algorithm.needs_loss() { self.inference_of_job(client) } else { 0.0 };
