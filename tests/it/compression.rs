@@ -111,6 +111,19 @@ fn bytes_are_those_of_the_codec() {
     );
 }
 
+/// Three numbers at two a second: 1.5 s more, between computing and the upload.
+#[test]
+fn encoding_takes_its_time() {
+    let closed = |section: &str| {
+        let place = Workplace::with(&changed(&with(section), "rounds = 9", "rounds = 1"));
+        place.write("table.csv", table(&spread()));
+        place.run_into("out", &[]);
+        place.lines("out/runs/random-s1/rounds.jsonl")[0]["closed_s"].as_f64().unwrap()
+    };
+    assert_eq!(closed("up = \"sign\""), 4.0);
+    assert_eq!(closed("up = \"sign\"\nencode_rate = 2"), 5.5);
+}
+
 #[test]
 fn what_is_left_over_is_written_beside_the_model() {
     let names = |section: &str| {
@@ -166,6 +179,8 @@ fn what_is_not_defined_is_refused() {
         (with("up = { top-k = { k = 0 } }"), "compression.up.top-k.k"),
         (with("up = { random-k = { k = 4 } }"), "compression.up.random-k.k"),
         (with("down = \"sign\""), "compression.down"),
+        (with("up = \"sign\"\nencode_rate = 0"), "compression.encode_rate"),
+        (with("down = { qsgd = { bits = 8 } }\nencode_rate = 5"), "compression.encode_rate"),
     ] {
         let place = Workplace::with(&text);
         place.write("table.csv", table(&spread()));

@@ -183,6 +183,17 @@ fn what_is_not_defined_is_refused() {
         (with("clip = 0\nnoise_multiplier = 1"), "privacy.dp-fedavg.clip"),
         (with("clip = { start = 1, quantil = 0.5 }\nnoise_multiplier = 1"), "privacy.dp-fedavg.clip"),
         (with("clip = { start = 1 }\nnoise_multiplier = 1"), "fewer than 11 clients"),
+        (
+            changed(
+                &with("clip = { start = 1 }\nnoise_multiplier = 0.5"),
+                "[policy.random]",
+                "[policy.random]\nprobability = 0.5",
+            ),
+            "draws 4.5 clients on average",
+        ),
+        (beside("[aggregation]\nnormalise = true"), "normalise"),
+        (with("clip = 1\nnoise_multiplier = 1e-9"), "noise_multiplier"),
+        (beside("[algorithm.fedprox]\nmu = inf"), "algorithm.fedprox.mu"),
         (with("clip = { start = 1, count_sd = 0.2 }\nnoise_multiplier = 1"), "count_sd"),
         (with("clip = 1\nnoise_multiplier = 1\ndelta = 0"), "privacy.dp-fedavg.delta"),
         (

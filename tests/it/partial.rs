@@ -130,7 +130,7 @@ fn partial_work_is_kept_under_every_protocol() {
 fn what_is_not_defined_is_refused() {
     for (text, said) in [
         (own("epochs", "{ each = [1, 2] }"), "training.epochs: found a list of 2 values; expected 9"),
-        (own("steps", "{ each = [1, 2, 0, 1, 1, 1, 1, 1, 1] }"), "training.steps: found 0 for client 2"),
+        (own("steps", "{ each = [1, 2, 0, 1, 1, 1, 1, 1, 1] }"), "training.steps: found 0.0 for client 2"),
         (own("epochs", "{ uniform = [1, 5] }\nmost_epochs = 9"), "training.most_epochs"),
         (own("epochs", "{ table = { file = \"table.csv\", column = \"a\" } }"), "write { each = [..] }"),
         (own("epochs", "2.5"), "whole number"),

@@ -384,9 +384,10 @@ impl Algorithm {
         self.privacy.is_none() && of_job && self.combine.as_ref().is_none_or(|combine| combine.takes_weights())
     }
 
-    /// Whether jobs do more than the usual work: an inference pass, or the training of another model.
+    /// Whether jobs do more than the usual work: an inference pass, the training of another model, or encoding.
     pub fn works_more(&self) -> bool {
-        self.needs_loss() || self.own_models.is_some()
+        let encodes = self.compression.as_ref().is_some_and(|compression| compression.encode_rate.is_some());
+        self.needs_loss() || self.own_models.is_some() || encodes
     }
 
     /// Whether each job makes an inference pass over the client's examples beside its training.

@@ -21,7 +21,8 @@
 //! sends beside models travel as they are.
 //!
 //! # Inputs
-//! Of `up` and `down` at least one. `error_feedback`: true if left out, and false under `qsgd`. For tasks whose updates
+//! Of `up` and `down` at least one. `error_feedback`: true if left out, and false under `qsgd`. `encode_rate`: numbers a
+//! second, above 0; refused with a recorded log and with meters of mean speeds. For tasks whose updates
 //! are whole models; with tables of which clients move rows it is refused, and so is `little-is-enough` of
 //! `[adversary]`, which is made after jobs are.
 //!
@@ -39,8 +40,9 @@
 //! in a fixed number of bits.
 //!
 //! # Cost
-//! A pass over the update, for `top-k` a selection. It takes no virtual time. Memory: with feedback, a model for each
-//! client of which an update was aggregated.
+//! A pass over the update, for `top-k` a selection. It takes no virtual time, but with `encode_rate`: then the compute
+//! phase is longer by `d` numbers over that rate. Memory: with feedback, a model for each client of which an update was
+//! aggregated.
 //!
 //! # Determinism
 //! Stream (Compression, client, number of its job), first `down`, then `up`. Norms and means are sums in `f64` in the
@@ -76,6 +78,9 @@ pub struct CompressionConfig {
     /// Whether clients keep what an encoding left over, for the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_feedback: Option<bool>,
+    /// Numbers that a client encodes in a second, after it has trained; above 0. Encoding takes no time if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encode_rate: Option<f64>,
 }
 
 /// An encoding, for example `"sign"` or `{ top-k = { share = 0.01 } }`.
@@ -247,11 +252,26 @@ impl CompressionConfig {
                 let message = format!("found {found:?}; models travel as they are, or by qsgd = {{ bits = 8 }}");
                 Err(Complaint::new("down", message))
             }
+            _ if self.encode_rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) => {
+                let found = self.encode_rate.unwrap_or_default();
+                Err(Complaint::new(
+                    "encode_rate",
+                    format!("found {found}; expected a number above 0, of numbers a second"),
+                ))
+            }
+            (None, _) if self.encode_rate.is_some() => {
+                Err(Complaint::new("encode_rate", "is for updates, and up is left out"))
+            }
             (None, _) if self.error_feedback.is_some() => {
                 Err(Complaint::new("error_feedback", "is for updates, and up is left out"))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Seconds in which a client encodes so many numbers.
+    pub fn seconds(&self, numbers: usize) -> f64 {
+        self.encode_rate.map_or(0.0, |rate| numbers as f64 / rate)
     }
 
     /// Checks that updates of so many numbers can be encoded.

@@ -153,6 +153,11 @@ pub trait Policy: Stateful + Send {
         None
     }
 
+    /// Whether it decides by what clients declare of their data beside its amount: classes or features.
+    fn reads_declared_data(&self) -> bool {
+        false
+    }
+
     /// Whether it decides by losses of clients, probed or reported with their updates.
     fn needs_losses(&self) -> bool {
         false

@@ -306,19 +306,22 @@ pub struct Load {
     pub work: [u32; 2],
     /// Work beside it, as a share of a usual job's, rounded down to a nanosecond.
     pub beside: f64,
+    /// Seconds after it.
+    pub after: f64,
     /// The multiple of all that time that the client takes.
     pub slowness: f64,
 }
 
 impl Load {
     /// That of a usual job.
-    pub const USUAL: Self = Self { work: [1, 1], beside: 0.0, slowness: 1.0 };
+    pub const USUAL: Self = Self { work: [1, 1], beside: 0.0, after: 0.0, slowness: 1.0 };
 
     /// How long the compute phase takes, from that of a usual job.
     fn of(self, usual: Span) -> Result<Span, SpanError> {
-        let Self { work, beside, slowness } = self;
+        let Self { work, beside, after, slowness } = self;
         let span = scaled(usual, work)?;
-        let span = Span(span.0.saturating_add((usual.0 as f64 * beside) as u64));
+        let more = Span::from_seconds(after)?.0.saturating_add((usual.0 as f64 * beside) as u64);
+        let span = Span(span.0.saturating_add(more));
         if slowness == 1.0 { Ok(span) } else { Span::from_seconds(span.seconds() * slowness) }
     }
 }

@@ -5,7 +5,7 @@ use super::read::{ScenarioError, read};
 use super::tree::Node;
 use super::{BudgetConfig, PrivacyConfig, RegretConfig, Sections, Surroundings};
 use fedgenie_core::config::Complaint;
-use fedgenie_learning::algorithm::{Weighting, has_own_models, weighting_of};
+use fedgenie_learning::algorithm::{AlgorithmsConfig, Weighting, has_own_models, weighting_of};
 use fedgenie_learning::data::DataError;
 use fedgenie_learning::trainer::LocalTraining;
 use fedgenie_simulator::task::{TaskConfig, TaskError};
@@ -52,6 +52,9 @@ impl Part {
         sections.aggregation.weighting.get_or_insert(weighting);
         let wrong = |complaint: Complaint| ScenarioError::of(whole, complaint);
         sections.check().map_err(wrong)?;
+        if let Some(path) = not_finite(&sections.algorithm) {
+            return Err(wrong(Complaint::new(path, "expected a finite number")));
+        }
         sections.seeds = sections.seeds.canonical();
         // A program may give the scenario a task later, with which it is checked then.
         if sections.outside_task.is_some() || !matches!(sections.task, TaskConfig::None(_)) {
@@ -143,4 +146,15 @@ fn inherited_from(tree: &Node, path: &str) -> Option<String> {
     let is_own = tree.at(&format!("population.group.{index}.{key}")).is_some();
     let is_shared = tree.at(&format!("population.{key}")).is_some();
     (is_shared && !is_own).then(|| format!("population.{rest}"))
+}
+
+/// The path of a number of an algorithm that is not finite.
+fn not_finite(algorithm: &AlgorithmsConfig) -> Option<String> {
+    // JSON has no such numbers, and null stands for them.
+    let entries = serde_json::to_value(algorithm).ok()?;
+    let (entry, settings) = entries.as_object()?.iter().find_map(|(name, settings)| {
+        let null = settings.as_object()?.iter().find(|(_, value)| value.is_null());
+        null.map(|(key, _)| (name.clone(), key.clone()))
+    })?;
+    Some(format!("algorithm.{entry}.{settings}"))
 }

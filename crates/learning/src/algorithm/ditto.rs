@@ -6,6 +6,8 @@
 //! `g + lambda·(w − x)`, where `x` is the model that the client was sent. `w` stays with the client: it does not
 //! travel, is not aggregated, and is kept once the update is aggregated.
 //!
+//! Clients that `[adversary]` has train on other labels train both models on these, and are measured on them.
+//!
 //! Metrics over clients (`client_accuracy_mean`, …) are those of each client's own model, and `[evaluate] clients` is
 //! on; metrics on test data are those of the shared model.
 //!
@@ -67,7 +69,10 @@ pub struct OwnModels {
 impl AlgorithmSettings for Config {
     fn check(&self, scene: &Scene<'_>) -> Result<(), Complaint> {
         if !(self.lambda >= 0.0 && (self.lambda as f32).is_finite()) {
-            return Err(Complaint::new("lambda", format!("found {}; expected a number of at least 0", self.lambda)));
+            return Err(Complaint::new(
+                "lambda",
+                format!("found {:e}; expected a number from 0 to {:.1e}", self.lambda, f32::MAX),
+            ));
         }
         if self.epochs == Some(0) {
             return Err(Complaint::new("epochs", "found 0; expected at least 1"));

@@ -12,7 +12,8 @@
 //!
 //! *Sampling.* Where each client is drawn with probability `p` by itself, `m` is `pN`, and a round in which nobody's
 //! update arrives moves the model by noise alone. That is so for the policy `random` with `probability = p`, a cohort
-//! of all clients, and rounds without quorum, carried updates or a number of updates to wait for.
+//! of all clients, and rounds without quorum, carried updates or a number of updates to wait for, where the server adds
+//! the noise. A round for which nobody is drawn takes no time.
 //!
 //! *Adaptive clipping.* With `clip = { start, quantile = γ, lr = η }`, after each round
 //! `S ← S exp(−η (b − γ))`, `b = (Σ [‖δ_k‖ ≤ S] + N(0, σ_b²))/m`, where `σ_b` is `count_sd`, or `m/20`. Part of the
@@ -28,15 +29,16 @@
 //! each round splits on a grid and which is convolved `T` times; without sampling, the least ε itself.
 //!
 //! # Inputs
-//! `clip` and `noise_multiplier` (at least 0); `at`, `delta` (between 0 and 1), `accountant`. `weighting` is `uniform`
+//! `clip` and `noise_multiplier` (0, or at least 1e-6); `at`, `delta` (between 0 and 1; for `"pld"` at least 1e-9),
+//! `accountant`. `weighting` is `uniform`
 //! (and is that if left out), no policy gives weights, and the protocol's `staleness` is `constant`. Refused are
 //! `sigma`, entries of `[algorithm]` that combine updates or let clients remember what others sent, models with running
 //! means (noise would break variances), edge servers and models of clusters; with `at = "clients"` an encoding of
 //! updates and attacks that change them, since hostile clients would not clip.
 //!
 //! # Records
-//! Every round has `privacy`: `epsilon` (`null` without noise), `delta`, `sampling` (`q`), `why`, and `clip` where it
-//! adapts; `summary.json` has that of each run's last round. `epsilon` is a metric.
+//! Every round has `privacy`: `epsilon` (`null` without noise), `delta`, `sampling` (`q`), `why`, and where it adapts
+//! `clip`, the bound of the next round; `summary.json` has that of each run's last round. `epsilon` is a metric.
 //!
 //! # Source
 //! H. B. McMahan, D. Ramage, K. Talwar, L. Zhang, "Learning differentially private recurrent language models", ICLR
@@ -51,7 +53,8 @@
 //! that chooses by data voids what sampling gives. `why` says both.
 //!
 //! # Cost
-//! Two passes over the updates more, and a normal number for each parameter.
+//! Two passes over the updates more, and a normal number for each parameter. `"pld"`: a tenth of a second for each round
+//! that is recorded or evaluated.
 //!
 //! # Determinism
 //! In `f64`, sums over clients in ascending order. Noise: stream (Privacy, 2³² − 1, number of the new model), a uniform
@@ -196,15 +199,15 @@ impl DpFedAvgConfig {
             }
             Clip::Fixed(_) | Clip::Adaptive(_) => {}
         }
-        if !(z.is_finite() && z >= 0.0) {
-            return refuse("noise_multiplier", z, "of at least 0");
+        if !(z == 0.0 || (1e-6..=1e6).contains(&z)) {
+            return refuse("noise_multiplier", z, "from 1e-6 to 1e6, or 0");
         }
         if !is_share(delta) {
             return refuse("delta", delta, "between 0 and 1");
         }
         if self.accountant == Accounting::Pld && delta < loss::LEAST_DELTA {
             let message = format!(
-                "found {delta}; the accountant \"pld\" works with at least {:e}: take accountant = \"rdp\"",
+                "found {delta:e}; the accountant \"pld\" works with at least {:e}: take accountant = \"rdp\"",
                 loss::LEAST_DELTA
             );
             return Err(Complaint::new("delta", message));
@@ -239,6 +242,11 @@ impl DpFedAvgConfig {
             }
             Clip::Fixed(_) | Clip::Adaptive(_) => 0,
         }
+    }
+
+    /// Whether a round of so many clients, perhaps on average, makes a model.
+    pub fn makes_models_of(&self, clients: f64) -> bool {
+        self.noise(clients).is_some()
     }
 
     /// The noise multiplier of changes, and the standard deviation of the count's noise, with `m` clients; `None` if

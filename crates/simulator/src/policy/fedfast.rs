@@ -163,6 +163,10 @@ impl FedFast {
 }
 
 impl Policy for FedFast {
+    fn reads_declared_data(&self) -> bool {
+        self.features == Features::Metadata
+    }
+
     fn probes(&self) -> bool {
         self.features == Features::Embeddings
     }

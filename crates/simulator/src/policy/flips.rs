@@ -151,6 +151,10 @@ impl Flips {
 }
 
 impl Policy for Flips {
+    fn reads_declared_data(&self) -> bool {
+        true
+    }
+
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,

@@ -124,6 +124,10 @@ fn distance(trained: &[u64], added: &[u64], shares: &[f64]) -> f64 {
 }
 
 impl Policy for HarmonyStyle {
+    fn reads_declared_data(&self) -> bool {
+        true
+    }
+
     fn select(
         &mut self,
         ask: &SelectionRequest<'_>,

@@ -68,6 +68,10 @@ impl Policy for Limited {
         self.policy.can_be_empty()
     }
 
+    fn reads_declared_data(&self) -> bool {
+        self.policy.reads_declared_data()
+    }
+
     fn inclusion(&self) -> Option<f64> {
         self.policy.inclusion()
     }

@@ -156,8 +156,8 @@ impl PolicySettings for Config {
     fn build(&self, context: &BuildContext<'_>) -> Result<Box<dyn Policy>, Complaint> {
         let bounds = context.bounds;
         let Some((usual, most)) = bounds.epochs.zip(bounds.most_epochs).filter(|(usual, most)| most > usual) else {
-            let message = "pyramidfl gives fast clients more epochs, and here all jobs have as many; give [training] \
-                           most_epochs, above epochs";
+            let message = "pyramidfl gives fast clients more epochs, and no job may have others here; give [training] \
+                           epochs, one number, and most_epochs above it";
             return Err(Complaint::new("", message));
         };
         let device = |client| context.devices.declared(client);

@@ -2,8 +2,9 @@
 //!
 //! # Definition
 //! A number is that of every client. `{ each = [1, 3, 2] }` has one for each client, in their order; of a law, as
-//! `{ uniform = [1, 5] }`, each client draws its own, once and for all. Numbers are rounded to whole ones, halves up,
-//! and are at least 1.
+//! `{ uniform = [1, 5] }`, each client draws its own, once and for all. Numbers are rounded to whole ones, halves up;
+//! one that is then less than 1 is refused. Of `uniform = [1, 5]` the ends are half as likely as the others; of
+//! `uniform = [0.5, 5.5]` all five are alike.
 
 use super::law::{AnyParameter, GroupClient, Parameter};
 use fedgenie_core::rng::Streams;
@@ -62,7 +63,12 @@ impl CountPerClient {
             let number = libm::floor(found + 0.5);
             match (1.0..=f64::from(u32::MAX)).contains(&number) {
                 true => Ok(number as u32),
-                false => Err(format!("found {found} for client {client}; expected at least 1, after rounding")),
+                false => {
+                    let (seed, most) = (streams.seed(), u32::MAX);
+                    Err(format!(
+                        "found {found:?} for client {client} with seed {seed}; expected a number from 1 to {most}, after rounding"
+                    ))
+                }
             }
         };
         (0..clients).map(of).collect()
@@ -100,9 +106,9 @@ impl<'de> Visitor<'de> for CountPerClientVisitor {
         parameter.sources("", &mut files);
         match files.is_empty() && !matches!(parameter, Parameter::Table { .. }) {
             true => Ok(CountPerClient::Own(parameter)),
-            false => Err(de::Error::custom(
-                "numbers of epochs and steps are given in the scenario, not in a file; write { each = [..] }",
-            )),
+            false => {
+                Err(de::Error::custom("numbers that the scenario gives itself, not a file; write { each = [..] }"))
+            }
         }
     }
 }

@@ -107,6 +107,12 @@ impl WorldPlan {
             if task.layout().rows() > 0 || task.partial().is_some() {
                 return refuse("has tables, of which clients move some rows alone");
             }
+            if self.compression.as_ref().is_some_and(|it| it.encode_rate.is_some())
+                && self.population.recorded.is_some()
+            {
+                let message = "makes jobs longer, and those of a log are replayed as they are; take it out";
+                return Err(WorldError::scenario("compression.encode_rate", message));
+            }
             let fits = self.compression.as_ref().map_or(Ok(()), |compression| compression.fits(task.layout().len()));
             fits.map_err(|complaint| complaint.below("compression"))?;
         }

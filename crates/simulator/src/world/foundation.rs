@@ -190,8 +190,8 @@ impl WorldPlan {
                  which differ from job to job; give latency instead of device, send whole tables, or take the meters out"
             }
             () if algorithm.works_more() => {
-                "mean speeds are those of usual jobs, and the algorithm adds an inference pass or the training of another \
-                 model to each; take the meters or the entry of [algorithm] out"
+                "mean speeds are those of usual jobs, and an inference pass, the training of another model or encoding is \
+                 added to each; take the meters, or that, out"
             }
             () => return Ok(()),
         };

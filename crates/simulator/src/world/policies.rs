@@ -160,6 +160,7 @@ impl World {
             );
             return Err(Complaint::new("", message));
         }
+        self.check_private_mean(&*policy)?;
         let Capabilities { layout, bounds: _, subsets, forecast } = policy.capabilities();
         let is_judged = has_model && self.measures.main().is_some();
         let lacking = [

@@ -81,6 +81,7 @@ impl World {
             ("losses", policy.needs_losses() || policy.needs_batch_losses()),
             ("updates", reads_updates),
             ("answers of clients", asks),
+            ("what clients declare of their data", policy.reads_declared_data()),
         ];
         let reads: Vec<&str> = reads.into_iter().filter(|(_, reads)| *reads).map(|(what, _)| what).collect();
         if !reads.is_empty() {
@@ -89,14 +90,33 @@ impl World {
         Some(Ledger { accountant: Accountant::new(&config, sampling), config, why, known: (0, Some(0.0)) })
     }
 
+    /// Refuses a policy under which no round makes a private model.
+    pub(super) fn check_private_mean(&self, policy: &dyn Policy) -> Result<(), Complaint> {
+        let Some(config) = self.training.algorithm.privacy.as_ref().map(|privacy| privacy.config) else {
+            return Ok(());
+        };
+        let (Ok(probability), least) = (self.sampled(&config, policy), config.least_updates()) else { return Ok(()) };
+        let expected = probability * self.population.len() as f64;
+        match config.makes_models_of(expected) {
+            true => Ok(()),
+            false => Err(Complaint::new(
+                "probability",
+                format!(
+                    "draws {expected} clients on average, and [privacy.dp-fedavg] leaves no noise to the changes of fewer than \
+                     {least}; raise it, or write clip.count_sd"
+                ),
+            )),
+        }
+    }
+
     /// The probability with which each client is drawn by itself, or why that is not so.
     fn sampled(&self, config: &DpFedAvgConfig, policy: &dyn Policy) -> Result<f64, &'static str> {
-        let Some(probability) = policy.inclusion() else {
-            return Err("the policy does not draw each client by itself, whatever the others and the data are \
-                        (random with a probability and a cohort of all clients does)");
-        };
         let Rule::Rounds(RoundRule { take, quorum, carry, .. }) = self.protocol.rule else {
             return Err("clients are not drawn in rounds of one server");
+        };
+        let Some(probability) = policy.inclusion() else {
+            return Err("the policy does not draw each client by itself, whatever the others and the data are \
+                        (random with a probability, a cohort of all clients and no least of a budget does)");
         };
         match () {
             () if config.at == NoiseAt::Clients => Err("clients add noise themselves"),
@@ -123,7 +143,7 @@ impl WorldPlan {
         let below = |complaint: Complaint| complaint.below("privacy.dp-fedavg");
         let refuse = |message: String| Err(WorldError::Scenario(below(Complaint::new("", message))));
         scene.needs_whole_updates().and_then(|()| scene.needs_alike()).map_err(below)?;
-        if let Some(entry) = algorithm.combined_by {
+        if let Some(entry) = algorithm.combined_by.filter(|entry| *entry != "fedavg") {
             return refuse(format!("combines updates, and so does [algorithm.{entry}]; take one of the two out"));
         }
         let at_clients = config.at == NoiseAt::Clients;
@@ -134,10 +154,13 @@ impl WorldPlan {
             () if self.outside.is_some() => {
                 "combines updates, and so does the program's algorithm; take the section out"
             }
+            () if self.aggregation.normalise => {
+                "gives all changes the same weight; take normalise of [aggregation] out"
+            }
             () if scene.has_edges => "is defined for one server; take another protocol",
             () if has_statistics => {
-                "adds noise to all numbers, and running means and variances would break; take a model with normalisation \
-                 in groups or without"
+                "adds noise to all numbers, and running means and variances would break; take a model without batch \
+                 normalisation"
             }
             () if at_clients && encodes => {
                 "has clients add noise after they clip, which [compression] up would encode; write at = \"server\""

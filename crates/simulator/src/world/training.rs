@@ -35,6 +35,11 @@ impl Training {
 }
 
 impl World {
+    /// How many numbers a whole model has.
+    pub(crate) fn numbers(&self) -> usize {
+        self.task.as_ref().map_or(0, |task| task.layout().len())
+    }
+
     /// Duration of the work that the algorithm adds to a client's job of so many epochs, as a share of a usual job's
     /// compute phase.
     pub(crate) fn beside_job(&self, client: ClientId, epochs: Option<u32>) -> f64 {

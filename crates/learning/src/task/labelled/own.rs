@@ -74,9 +74,16 @@ impl Task for WithOwnModels {
         let examples = self.shared.partition.client(job.client);
         let mut own = Update::default();
         trainer.do_job(&dense, (job.client, job.number), &examples, worker.keep(), Wanted::Update(&mut own));
-        update.diverged |= own.diverged;
         update.private = own.parameters;
-        Ok(())
+        match own.diverged && !update.diverged {
+            true => Err(format!(
+                "{}'s own model is not finite after its job of round {}; a smaller lambda of [algorithm.ditto] may help, or \
+                 a smaller learning rate",
+                job.client, job.round.0
+            )
+            .into()),
+            false => Ok(()),
+        }
     }
 
     fn tells_losses_after_an_epoch(&self) -> bool {

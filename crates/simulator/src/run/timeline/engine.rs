@@ -404,6 +404,8 @@ fn job_of(
     let is_trained = purpose == Purpose::Latency;
     let beside = if is_trained { world.beside_job(client, epochs) } else { 0.0 };
     let slowness = world.adversaries.as_ref().map_or(1.0, |hostile| hostile.slowness(client));
-    let load = Load { work: training.share_of(epochs), beside, slowness };
+    let encoding = training.algorithm.compression.as_ref().filter(|_| is_trained);
+    let after = encoding.map_or(0.0, |compression| compression.seconds(world.numbers()));
+    let load = Load { work: training.share_of(epochs), beside, after, slowness };
     Ok((population.draw_work(streams, purpose, (client, number), shares, load)?, transfer))
 }

@@ -309,7 +309,8 @@ impl<'w> Server<'w> {
             found.dedup();
             found
         });
-        let privacy = self.privacy();
+        // What nobody reads is not worked out.
+        let privacy = if is_recorded { self.privacy() } else { None };
         let summary = RoundSummary {
             round,
             opened,
