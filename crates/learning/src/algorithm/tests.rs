@@ -67,11 +67,12 @@ fn every_pair_is_defined_or_refused_by_name() {
             let has = |part: fn(&dyn AlgorithmSettings, &Scene<'_>) -> bool| {
                 both.entries().iter().filter(|entry| part(entry.settings(), &scene)).count()
             };
-            let jobs = has(|settings, scene| settings.job(scene).is_some());
+            let jobs = has(|settings, scene| settings.job(scene).is_some() || settings.own_models().is_some());
             let combinations = has(|settings, scene| settings.combine(scene).is_some());
             match Algorithm::new(&both, &scene) {
-                Ok(Algorithm { job, combine, .. }) => {
-                    assert_eq!((usize::from(job.is_some()), usize::from(combine.is_some())), (jobs, combinations));
+                Ok(Algorithm { job, combine, own_models, .. }) => {
+                    let job = job.is_some() || own_models.is_some();
+                    assert_eq!((usize::from(job), usize::from(combine.is_some())), (jobs, combinations));
                 }
                 Err(complaint) => {
                     assert!(jobs == 2 || combinations == 2, "{one} with {other}: {}", complaint.message);

@@ -52,6 +52,7 @@ pub(super) struct ClientRow<'a> {
     client: u32,
     group: Option<&'a str>,
     examples: Option<u64>,
+    work: Option<u64>,
     selections: u64,
     arrived: u64,
     late: u64,
@@ -78,6 +79,7 @@ impl<'a> ClientRow<'a> {
             client,
             group: group(run, client),
             examples: sizes.and_then(|sizes| sizes.get(client as usize)).map(|&examples| examples as u64),
+            work: None,
             selections: 0,
             arrived: 0,
             late: 0,
@@ -121,6 +123,7 @@ pub(super) fn rows<'a>(of: OfRun<'a>, add: &mut dyn FnMut(&ClientRow<'a>) -> Res
     for client in 0..told.selections.len() {
         let of_outcome = |counts: &Vec<u64>| counts.get(client).copied().unwrap_or(0);
         add(&ClientRow {
+            work: told.work.get(client).copied(),
             selections: told.selections[client],
             arrived: of_outcome(&told.arrived),
             late: of_outcome(&told.late),
@@ -188,6 +191,10 @@ pub(super) fn table<'a>() -> Table<'a, ClientRow<'a>> {
         .with(Column::new("examples", Kind::Integer, "examples", "its training examples, where clients train"), |row| {
             Cell::count(row.examples)
         })
+        .with(
+            Column::new("work", Kind::Integer, "", "epochs of its jobs, or steps, where clients have their own"),
+            |row| Cell::count(row.work),
+        )
         .with(Column::new("selections", Kind::Integer, "", "how often it was selected").required(), |row| {
             Cell::count(row.selections)
         })

@@ -22,6 +22,9 @@ pub const MOST_TOLD: usize = 1_000;
 pub struct Clients {
     /// Selections.
     pub selections: Vec<u64>,
+    /// Epochs of their jobs, or steps where these are counted; empty where all clients have as many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work: Vec<u64>,
     /// Updates that arrived in their round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrived: Vec<u64>,
@@ -48,8 +51,9 @@ pub struct Clients {
 impl Clients {
     /// Whether all lists are of so many clients, or empty where that is allowed.
     pub fn are(&self, clients: usize) -> bool {
-        let Self { selections, arrived, late, joined, dropped, lost_late, compute_s, down_bytes, up_bytes } = self;
-        let outcomes = [arrived, late, joined, dropped, lost_late];
+        let Self { selections, work, arrived, late, joined, dropped, lost_late, compute_s, down_bytes, up_bytes } =
+            self;
+        let outcomes = [work, arrived, late, joined, dropped, lost_late];
         [selections.len(), compute_s.len(), down_bytes.len(), up_bytes.len()].iter().all(|&len| len == clients)
             && outcomes.iter().all(|counts| counts.is_empty() || counts.len() == clients)
     }

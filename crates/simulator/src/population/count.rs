@@ -140,12 +140,14 @@ mod tests {
     #[test]
     fn numbers_of_clients() {
         assert_eq!(numbers(json!(4), 3).unwrap(), [4; 3]);
-        assert_eq!(numbers(json!({ "each": [1, 3, 2.5] }), 3).unwrap(), [1, 3, 3]);
-        assert!(numbers(json!({ "each": [1, 3] }), 3).unwrap_err().contains("found a list of 2 values; expected 3"));
-        assert!(numbers(json!({ "each": [1, 0.4] }), 2).unwrap_err().contains("found 0.4 for client 1"));
+        assert_eq!(numbers(json!({ "each": [1.0, 3.0, 2.5] }), 3).unwrap(), [1, 3, 3]);
+        assert!(
+            numbers(json!({ "each": [1.0, 3.0] }), 3).unwrap_err().contains("found a list of 2 values; expected 3")
+        );
+        assert!(numbers(json!({ "each": [1.0, 0.4] }), 2).unwrap_err().contains("found 0.4 for client 1"));
         assert!(numbers(json!(-1), 2).is_err());
         assert!(numbers(json!(2.5), 2).is_err());
-        let drawn = numbers(json!({ "uniform": [1, 5] }), 4_000).unwrap();
+        let drawn = numbers(json!({ "uniform": [1.0, 5.0] }), 4_000).unwrap();
         let count = |number| drawn.iter().filter(|found| **found == number).count();
         // The ends have half of the others' share: 500 and 1,000 of 4,000, within 4.5 deviations.
         for (number, expected) in [(1, 500), (2, 1_000), (3, 1_000), (4, 1_000), (5, 500)] {

@@ -168,9 +168,10 @@ impl Run<'_> {
         if self.counts().len() > MOST_TOLD {
             return None;
         }
-        let costs = self.engine.by_client();
+        let (costs, lengths) = (self.engine.by_client(), self.engine.world.training.local.lengths.as_ref());
         Some(Clients {
             selections: self.counts().iter().map(|&count| count.into()).collect(),
+            work: lengths.map_or_else(Vec::new, |lengths| lengths.iter().map(|&length| length.into()).collect()),
             compute_s: costs.iter().map(|cost| cost.compute.seconds()).collect(),
             down_bytes: costs.iter().map(|cost| cost.down_bytes).collect(),
             up_bytes: costs.iter().map(|cost| cost.up_bytes).collect(),
