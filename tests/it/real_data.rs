@@ -208,6 +208,7 @@ fn quantile_of(value: f64, values: impl Iterator<Item = f64>) -> f64 {
 #[test]
 fn published_dirichlet_partitions_are_those_of_their_splitter() {
     let Some(folder) = folder("cifar10") else { return };
+    const DRAWS: u64 = 100;
     let data = labels_only(60_000, 10);
     for alpha in [0.1, 0.3] {
         let table =
@@ -219,7 +220,7 @@ fn published_dirichlet_partitions_are_those_of_their_splitter() {
 
         let law = Gamma::new(alpha, 1.0).unwrap();
         let settings = DirichletClasses { alpha, minimum: 0 };
-        let ours: Vec<[f64; 6]> = (0..200)
+        let ours: Vec<[f64; 6]> = (0..DRAWS)
             .map(|seed| {
                 let deal = dirichlet(&data, 100, &settings, &|u| law.quantile(u), &Streams::new(seed));
                 statistics(&deal.unwrap(), &data)
@@ -227,7 +228,7 @@ fn published_dirichlet_partitions_are_those_of_their_splitter() {
             .collect();
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("counts.csv");
-        let theirs: Vec<[f64; 6]> = (0..200)
+        let theirs: Vec<[f64; 6]> = (0..DRAWS)
             .map(|seed| {
                 let rows = publishers_splitter(alpha, 100, 10, 6_000, seed);
                 let row = |row: &Vec<usize>| row.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
@@ -237,7 +238,7 @@ fn published_dirichlet_partitions_are_those_of_their_splitter() {
             })
             .collect();
         for (place, name) in STATISTICS.iter().enumerate() {
-            let mean = |all: &[[f64; 6]]| all.iter().map(|one| one[place]).sum::<f64>() / 200.0;
+            let mean = |all: &[[f64; 6]]| all.iter().map(|one| one[place]).sum::<f64>() / DRAWS as f64;
             let quantile = |all: &[[f64; 6]]| quantile_of(found[place], all.iter().map(|one| one[place]));
             println!(
                 "alpha {alpha}, {name}: published {:.4}; the law {:.4}, quantile {:.3}; its splitter {:.4}, quantile {:.3}",

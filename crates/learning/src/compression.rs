@@ -21,10 +21,10 @@
 //! sends beside models travel as they are.
 //!
 //! # Inputs
-//! Of `up` and `down` at least one. `error_feedback`: true if left out, and false under `qsgd`. `encode_rate`: numbers a
-//! second, above 0; refused with a recorded log and with meters of mean speeds. For tasks whose updates
-//! are whole models; with tables of which clients move rows it is refused, and so is `little-is-enough` of
-//! `[adversary]`, which is made after jobs are.
+//! Of `up` and `down` at least one. `error_feedback`: true if left out, and false under `qsgd`. `encode_rate`: numbers
+//! a second, above 0; refused with a recorded log and with meters of mean speeds. For tasks whose updates are whole
+//! models; with tables of which clients move rows it is refused, and so is `little-is-enough` of `[adversary]`, which
+//! is made after jobs are.
 //!
 //! # Records
 //! `state.safetensors` has `client.K.error.TENSOR` of each client that has something left over.

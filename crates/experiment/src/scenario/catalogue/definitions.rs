@@ -126,8 +126,8 @@ scaled down to the norm `clip` if it is longer; `proximal`·(w − w_sent) is ad
 weights with the learning rate that `schedule` gives the round.
 
 *Partial work.* `epochs` and `steps` may differ from client to client: `{ each = [1, 3, 2] }`, or a law from which each
-client draws once, `{ uniform = [1, 5] }`, rounded to whole numbers (`describe value/count-per-client`). With a device the compute phase takes
-as long as the client's own work needs; a law says how long it takes whatever the work.
+client draws once, `{ uniform = [1, 5] }`, rounded to whole numbers (`describe value/count-per-client`). With a device
+the compute phase takes as long as the client's own work needs; a law says how long it takes whatever the work.
 ",
     ),
     (
