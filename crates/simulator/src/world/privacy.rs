@@ -63,7 +63,7 @@ impl Ledger {
     /// How many clients are drawn on average, where each is drawn by itself.
     pub fn expected(&self, clients: usize) -> Option<f64> {
         let q = self.accountant.sampling();
-        (q < 1.0).then(|| q * clients as f64)
+        (q < 1.0).then_some(q * clients as f64)
     }
 }
 
