@@ -87,7 +87,9 @@ impl World {
         if !reads.is_empty() {
             why += &format!("; the policy decides by {} without noise, which ε does not cover", reads.join(", "));
         }
-        Some(Ledger { accountant: Accountant::new(&config, sampling), config, why, known: (0, Some(0.0)) })
+        let accountant = Accountant::new(&config, sampling);
+        let known = (0, accountant.epsilon(0));
+        Some(Ledger { accountant, config, why, known })
     }
 
     /// Refuses a policy under which no round makes a private model.
