@@ -20,7 +20,7 @@ fn with(settings: &str) -> String {
 
 /// The private state that rounds left.
 #[derive(Default)]
-struct Kept(Vec<(u32, Vec<f32>)>);
+pub struct Kept(pub Vec<(u32, Vec<f32>)>);
 
 impl Sink for Kept {
     fn record(&mut self, record: &Record<'_>) -> io::Result<()> {

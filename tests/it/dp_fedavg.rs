@@ -57,6 +57,28 @@ fn rounds_of(scenario: &str) -> (Workplace, Vec<serde_json::Value>) {
     (place, rounds)
 }
 
+/// Of nine clients one is fast, so that buffers of two have two of its updates: one client, where the bound that adapts
+/// needs two. Such a buffer makes no model, is abandoned, and tells nothing.
+#[test]
+fn a_buffer_of_one_client_makes_no_model_where_two_are_needed() {
+    let scenario = with("clip = { start = 0.4 }\nnoise_multiplier = 0.15");
+    let scenario =
+        changed(&scenario, "[protocol.synchronous]\ncohort = 9", "[protocol.buffered]\nconcurrency = 9\nbuffer = 2");
+    let times =
+        "compute = { each = [\"1 s\", \"1 h\", \"1 h\", \"1 h\", \"1 h\", \"1 h\", \"1 h\", \"1 h\", \"1 h\"] }";
+    let (_, rounds) = rounds_of(&changed(&scenario, "compute = { constant = \"2 s\" }", times));
+    assert!(rounds.len() == 9 && rounds.iter().all(|round| round["abandoned"] == true), "{rounds:?}");
+    let first = rounds[0]["metrics"]["test_loss"].as_f64().unwrap();
+    for round in &rounds {
+        assert_eq!(round["privacy"]["epsilon"], 0.0, "{round}");
+        assert_eq!(round["metrics"]["test_loss"].as_f64(), Some(first), "the model stays as it was");
+    }
+    // With all alike, buffers have two clients.
+    let (_, rounds) = rounds_of(&scenario);
+    assert!(rounds.iter().all(|round| round.get("abandoned").is_none()), "{rounds:?}");
+    assert!(rounds[0]["privacy"]["epsilon"].as_f64() > Some(0.0));
+}
+
 /// The values of dp-accounting 0.6.0 for z = 1 and δ = 1e-5.
 #[test]
 fn epsilon_is_that_of_the_rounds_so_far() {

@@ -89,6 +89,7 @@ mod overwrite;
 mod packs;
 mod papers;
 mod partial;
+mod personal;
 mod pisces;
 mod policies;
 mod privacy;

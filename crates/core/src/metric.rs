@@ -11,6 +11,9 @@
 //! | `server_M_S` | each edge server's test data, or its clients' data where test data are not dealt to servers; `S` is a statistic over servers |
 //! | `M` | no data: a measure of the model alone |
 //!
+//! Models are compared by one measure on test data. Where no model is whole without a part that clients keep, there are
+//! no metrics on test and validation data, and models are compared by that measure's mean over clients.
+//!
 //! A metric is known by its [`MetricId`]. Its name is a text for scenarios, files and people: [`named`] finds the
 //! metric that a user names, [`Names`] those of a result folder.
 
@@ -212,6 +215,8 @@ pub struct Measures {
     pub of_run: Vec<Measure>,
     /// Whether there are validation data.
     pub has_valid: bool,
+    /// Whether no model is whole without a part that clients keep, so that models are measured at clients alone.
+    pub is_personal: bool,
     /// The index in `of_data` of the measure by which models are compared.
     pub main: usize,
 }
@@ -222,6 +227,19 @@ impl Measures {
         self.of_data.get(self.main)
     }
 
+    /// The same, where a server can judge its model by it: one that is whole.
+    pub fn judged(&self) -> Option<&Measure> {
+        self.main().filter(|_| !self.is_personal)
+    }
+
+    /// The metric that a measure of data is for models: on test data, or the mean over clients.
+    pub const fn of_models(&self, measure: &Measure) -> MetricId {
+        match self.is_personal {
+            true => measure.at(Place::Clients).over(Place::Clients, Statistic::Mean),
+            false => measure.at(Place::Test),
+        }
+    }
+
     /// The loss among the measures of data, and its index.
     pub fn loss(&self) -> Option<(usize, &Measure)> {
         self.of_data.iter().enumerate().find(|(_, measure)| measure.is_loss)
@@ -229,7 +247,8 @@ impl Measures {
 
     /// All metrics, in the order in which a round has them. `clients` and `servers` say whether these are evaluated.
     pub fn metrics(&self, clients: bool, servers: bool) -> Vec<Metric> {
-        let places = [Some(Place::Test), self.has_valid.then_some(Place::Valid)];
+        let places = [Some(Place::Test), self.has_valid.then_some(Place::Valid)]
+            .map(|place| place.filter(|_| !self.is_personal));
         let mut metrics = Vec::new();
         for place in places.into_iter().flatten() {
             for (index, measure) in self.of_data.iter().enumerate() {
@@ -240,9 +259,11 @@ impl Measures {
         metrics.extend(alone.map(|measure| measure.metric(measure.at(Place::Model), false)));
         let over = [clients.then_some(Place::Clients), servers.then_some(Place::Servers)];
         for place in over.into_iter().flatten() {
-            for measure in &self.of_data {
+            for (index, measure) in self.of_data.iter().enumerate() {
                 let id = |statistic| measure.at(place).over(place, statistic);
-                metrics.extend(Statistic::ALL.into_iter().map(|statistic| measure.metric(id(statistic), false)));
+                let is_main = |id| index == self.main && self.is_personal && id == self.of_models(measure);
+                let all = Statistic::ALL.into_iter().map(id);
+                metrics.extend(all.map(|id| measure.metric(id, is_main(id))));
             }
         }
         metrics
@@ -258,6 +279,13 @@ impl Measures {
             _ => true,
         }
     }
+}
+
+/// All statistics over clients of a measure that has these values.
+pub fn statistics(measure: &Measure, values: &[f64]) -> impl Iterator<Item = (MetricId, f64)> {
+    let id = measure.at(Place::Clients);
+    let of = Statistic::ALL.into_iter().zip(Statistic::of(values));
+    of.map(move |(statistic, value)| (id.over(Place::Clients, statistic), value))
 }
 
 /// A name that lasts as long as the process. Names are few: those of a scenario's metrics.
@@ -283,6 +311,7 @@ mod tests {
             of_model: vec![Measure::error("item_staleness")],
             of_run: Vec::new(),
             has_valid: true,
+            is_personal: false,
             main: 1,
         };
         let metrics = measures.metrics(true, false);
@@ -310,6 +339,22 @@ mod tests {
             ["client_loss_mean", "client_loss_sd", "client_hr_20_mean", "client_hr_20_sd", "client_hr_20_p10"];
         assert_eq!(digested[..5], expected);
         assert_eq!(digested[5..], ["client_hr_20_min"]);
+    }
+
+    /// Where clients keep a part of every model, there is nothing to measure on test data.
+    #[test]
+    fn personal_models_are_measured_at_clients() {
+        let of_data = vec![Measure::loss("loss"), Measure::share("accuracy")];
+        let measures = Measures { of_data, has_valid: true, is_personal: true, main: 1, ..Measures::default() };
+        let metrics = measures.metrics(true, false);
+        assert!(metrics.len() == 10 && metrics.iter().all(|metric| metric.id.place == Place::Clients));
+        let main: Vec<_> = metrics.iter().filter(|metric| metric.main).map(|metric| metric.id.to_string()).collect();
+        assert_eq!(main, ["client_accuracy_mean"]);
+        assert_eq!((measures.judged(), measures.main().map(|main| main.name)), (None, Some("accuracy")));
+        let whole = Measures { is_personal: false, ..measures.clone() };
+        assert_eq!(whole.judged(), whole.main());
+        let of = |measures: &Measures| measures.of_models(&measures.of_data[0]).to_string();
+        assert_eq!([of(&measures), of(&whole)], ["client_loss_mean", "test_loss"]);
     }
 
     /// A file has the name of a metric, its place beside it.

@@ -255,6 +255,16 @@ impl Scenario {
                 let message = format!("the task ({task}) measures nothing on a client's own data; take the key out");
                 return Err(wrong(Complaint::new("evaluate.clients", message)));
             }
+            if plan.task.about().holds_out && !sections.evaluate.clients {
+                let message = "clients hold examples out (held_out of the task), on which nothing is measured; write true, or \
+                               take held_out out";
+                return Err(wrong(Complaint::new("evaluate.clients", message)));
+            }
+            if plan.declared_measures().is_personal && sections.evaluated().servers {
+                let message = "clients keep a part of each model, so that a server has none to be measured; write false, or \
+                               take the algorithm's private layers out";
+                return Err(wrong(Complaint::new("evaluate.servers", message)));
+            }
             plan.controls.check_task(&*plan.task).map_err(|complaint| wrong(complaint.below("controls")))?;
             sections.check_metrics(&plan.declared_measures()).map_err(wrong)
         };

@@ -51,15 +51,19 @@ pub mod ditto;
 pub mod fedavg;
 pub mod feddyn;
 pub mod fednova;
+pub mod fedper;
 pub mod fedprox;
+pub mod fedrep;
 pub mod fold;
 pub mod geometric_median;
 pub mod krum;
+pub mod lg_fedavg;
 pub mod median;
 pub mod memory;
 pub mod moon;
 pub mod multi_krum;
 pub mod norm_clipping;
+pub mod personal;
 pub mod privacy;
 pub mod qfedavg;
 pub mod scaffold;
@@ -83,6 +87,7 @@ use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::failure::Failure;
 use fedgenie_core::id::ClientId;
+use personal::PersonalLayers;
 use privacy::DpFedAvg;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -113,6 +118,11 @@ pub trait AlgorithmSettings {
         None
     }
 
+    /// Which parts of the model stay with clients, if some do.
+    fn personal(&self) -> Option<PersonalLayers> {
+        None
+    }
+
     /// The weighting of `[aggregation]` where that is left out; by data size if `None`.
     fn weighting(&self) -> Option<Weighting> {
         None
@@ -133,9 +143,12 @@ components! {
         "fedavg" => FedAvg(fedavg::Config) in "algorithm/fedavg.rs";
         "feddyn" => FedDyn(feddyn::Config) in "algorithm/feddyn.rs";
         "fednova" => FedNova(fednova::Config) in "algorithm/fednova.rs";
+        "fedper" => FedPer(fedper::Config) in "algorithm/fedper.rs";
         "fedprox" => FedProx(fedprox::Config) in "algorithm/fedprox.rs";
+        "fedrep" => FedRep(fedrep::Config) in "algorithm/fedrep.rs";
         "geometric-median" => GeometricMedian(geometric_median::Config) in "algorithm/geometric_median.rs";
         "krum" => Krum(krum::Config) in "algorithm/krum.rs";
+        "lg-fedavg" => LgFedAvg(lg_fedavg::Config) in "algorithm/lg_fedavg.rs";
         "median" => Median(median::Config) in "algorithm/median.rs";
         "moon" => Moon(moon::Config) in "algorithm/moon.rs";
         "multi-krum" => MultiKrum(multi_krum::Config) in "algorithm/multi_krum.rs";
@@ -306,9 +319,16 @@ pub fn weighting_of(entries: &AlgorithmsConfig) -> Weighting {
     entries.entries().iter().find_map(|entry| entry.settings().weighting()).unwrap_or_default()
 }
 
-/// Whether clients have models of their own, as the entries say.
+/// Whether clients have models of their own, or parts of one, as the entries say.
 pub fn has_own_models(entries: &AlgorithmsConfig) -> bool {
-    entries.entries().iter().any(|entry| entry.settings().own_models().is_some())
+    let has =
+        |entry: &AlgorithmConfig| entry.settings().own_models().is_some() || entry.settings().personal().is_some();
+    entries.entries().iter().any(has)
+}
+
+/// The first entry by which parts of the model stay with clients, and which.
+pub fn personal_layers(entries: &AlgorithmsConfig) -> Option<(&'static str, PersonalLayers)> {
+    entries.entries().iter().find_map(|entry| Some((entry.kind(), entry.settings().personal()?)))
 }
 
 /// The algorithm of a scenario: at most one rule for each part.
@@ -328,6 +348,8 @@ pub struct Algorithm {
     pub compression: Option<CompressionConfig>,
     /// How clients train models of their own, if they have any.
     pub own_models: Option<OwnModels>,
+    /// Epochs of a job in which the part that stays with its client is trained, before the rest is.
+    pub private_epochs: Option<u32>,
     /// The private mean, in the place of the combination.
     pub privacy: Option<Arc<DpFedAvg>>,
 }
@@ -354,8 +376,9 @@ impl Algorithm {
             let (name, settings) = (entry.kind(), entry.settings());
             settings.check(scene).map_err(|complaint| complaint.below(name))?;
             let (job, combine) = (settings.job(scene), settings.combine(scene));
-            let own_models = settings.own_models();
-            let has = [("job", job.is_some() || own_models.is_some()), ("combination", combine.is_some())];
+            let (own_models, personal) = (settings.own_models(), settings.personal());
+            let has_job = job.is_some() || own_models.is_some() || personal.is_some();
+            let has = [("job", has_job), ("combination", combine.is_some())];
             for ((role, _), holder) in has.into_iter().zip(&mut roles).filter(|((_, has), _)| *has) {
                 if let Some(other) = holder.replace(name) {
                     let message = format!("decides about the {role}, and so does {other}; take one of them out");
@@ -364,6 +387,7 @@ impl Algorithm {
             }
             found.job = job.or(found.job);
             found.own_models = own_models.or(found.own_models);
+            found.private_epochs = personal.and_then(|personal| personal.private_epochs).or(found.private_epochs);
             found.combined_by = combine.as_ref().map(|_| name).or(found.combined_by);
             found.combine = combine.or(found.combine);
         }
@@ -384,10 +408,10 @@ impl Algorithm {
         self.privacy.is_none() && of_job && self.combine.as_ref().is_none_or(|combine| combine.takes_weights())
     }
 
-    /// Whether jobs do more than the usual work: an inference pass, the training of another model, or encoding.
+    /// Whether jobs do more than the usual work: an inference pass, further training, or encoding.
     pub fn works_more(&self) -> bool {
         let encodes = self.compression.as_ref().is_some_and(|compression| compression.encode_rate.is_some());
-        self.needs_loss() || self.own_models.is_some() || encodes
+        self.needs_loss() || self.own_models.is_some() || self.private_epochs.is_some() || encodes
     }
 
     /// Whether each job makes an inference pass over the client's examples beside its training.

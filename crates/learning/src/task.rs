@@ -121,6 +121,18 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         Err("is defined for labelled examples; take another task, or the entry out".to_owned())
     }
 
+    /// The same task with one whole model that travels, where clients keep models of their own or parts of one; `None`
+    /// if it is that already.
+    fn whole(&self) -> Option<Arc<dyn Task>> {
+        None
+    }
+
+    /// Controls on clients' own data: by name, the values of the measures of data for each client, `None` where it has
+    /// nothing to measure on. They can be slow to make, and are made when a run ends.
+    fn controls_of_clients(&self) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+        Vec::new()
+    }
+
     /// The data on which a model is measured that a client has trained alone: the test data, or those of the client,
     /// where clients have some of their own.
     fn test_of_alone(&self, _client: ClientId) -> On<'static> {

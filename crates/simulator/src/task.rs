@@ -34,6 +34,7 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::id::Round;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
+use fedgenie_learning::algorithm::personal::PersonalLayers;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::task::ClusterNetworks;
 use schemars::JsonSchema;
@@ -50,6 +51,8 @@ pub struct About {
     pub trains: bool,
     /// Whether anything is measured on a client's own data, so that clients can be evaluated.
     pub measures_clients: bool,
+    /// Whether clients hold examples out, on which alone they are measured.
+    pub holds_out: bool,
     /// Whether an evaluation of a round costs what it would if clients made it: all with training examples download the
     /// model, make an inference pass and answer with a number, and the next round begins when the slowest has answered.
     pub charges_evaluation: bool,
@@ -69,6 +72,7 @@ impl Default for About {
             name: "a task of one's own",
             trains: false,
             measures_clients: true,
+            holds_out: false,
             charges_evaluation: false,
             counts_clients: false,
             has_declared_sizes: false,
@@ -186,13 +190,21 @@ impl Outline {
 
 /// A task before its data are spread over clients.
 pub trait Material {
-    /// Bytes of the whole model.
+    /// Bytes of the whole model, as it travels.
     fn whole_bytes(&self) -> u64;
 
     /// Divides the model among clusters of edge servers, as `model` says or as the task can. Returns the kind of model,
     /// or `None` if the task cannot.
     fn clustered(&mut self, _model: Option<ClusterModel>, _networks: ClusterNetworks) -> Option<ClusterModel> {
         None
+    }
+
+    /// Leaves a part of the model with clients; then [`Material::whole_bytes`] are those of the rest.
+    ///
+    /// # Errors
+    /// A complaint with a path below the algorithm's entry: the task cannot, or the part is none.
+    fn personal(&mut self, _layers: &PersonalLayers) -> Result<(), Complaint> {
+        Err(Complaint::new("", "is defined for labelled examples; take another task, or the entry out"))
     }
 
     /// How many clients there are, if the data say so.

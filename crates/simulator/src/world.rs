@@ -261,7 +261,7 @@ impl WorldPlan {
 
     /// All measures of its runs, as far as the scenario alone tells.
     pub fn declared_measures(&self) -> Measures {
-        measures_of_run(self.adversary.as_ref(), self.privacy.as_ref(), self.task.measures())
+        measures_of_run(self.adversary.as_ref(), self.privacy.as_ref(), &self.algorithm, self.task.measures())
     }
 
     /// The measures of a task: those of validation data only if there are any.

@@ -22,7 +22,7 @@ use super::margin::{Margin, margin_of};
 use super::statistic::Measurement;
 use super::tuning;
 use fedgenie_core::math::statistics::{Estimate, estimate, paired_difference};
-use fedgenie_core::metric::{Better, Metric, Place};
+use fedgenie_core::metric::{Better, Metric};
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::controls::{CENTRALISED, INITIAL, is_trivial};
 use fedgenie_experiment::experiment::{RunSummary, number};
@@ -151,11 +151,11 @@ impl Learns {
     fn metric_of(&self, run: &RunSummary) -> Result<Metric, Error> {
         let is_it = |metric: &&Metric| match &self.metric {
             Some(name) => metric.id.is_called(name),
-            None => metric.main && metric.id.place == Place::Test,
+            None => metric.main,
         };
         run.measured.iter().find(is_it).cloned().ok_or_else(|| {
             let known: Vec<String> = run.measured.iter().map(|metric| metric.id.to_string()).collect();
-            let asked = self.metric.as_deref().unwrap_or("a main metric on test data");
+            let asked = self.metric.as_deref().unwrap_or("a main metric");
             Error::Usage(format!("learns.metric: there is no {asked}; there are {}", known.join(", ")))
         })
     }

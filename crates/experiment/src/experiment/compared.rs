@@ -158,7 +158,7 @@ impl Aim {
     /// All candidates for the main quantity, the first first.
     pub fn all(summary: &Summary) -> Vec<Self> {
         let Some(first) = summary.runs.first() else { return Vec::new() };
-        let is_main = |metric: &&Metric| metric.main && metric.id.place == Place::Test;
+        let is_main = |metric: &&Metric| metric.main;
         let lower = |key: String, words: String, unit| Self { key, words, unit, better: Better::Lower };
         let time_to = |name: String| lower(format!("time_to.{name}"), format!("virtual time to {name}"), "s");
         let targets = || first.reached.iter().rev().map(Reached::name);

@@ -11,7 +11,7 @@ use super::measured::by_name;
 use super::{RunSummary, Summary, number, show};
 use crate::scenario::points;
 use fedgenie_core::math::statistics::{Estimate, estimate};
-use fedgenie_core::metric::{Better, Metric, Place};
+use fedgenie_core::metric::{Better, Metric};
 use fedgenie_simulator::world::TrainedControl;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -129,7 +129,7 @@ impl RunSummary {
     /// Adds the metrics of a control, if it has any.
     pub(super) fn add_control(&mut self, name: &str, metrics: BTreeMap<String, f64>) {
         if !metrics.is_empty() {
-            self.controls.insert(name.to_owned(), metrics);
+            self.controls.entry(name.to_owned()).or_default().extend(metrics);
         }
     }
 }
@@ -144,10 +144,10 @@ fn diverged(control: &TrainedControl) -> Option<String> {
     }
 }
 
-/// Warnings of controls that are better than every policy at its best, by a main metric on test data.
+/// Warnings of controls that are better than every policy at its best, by a main metric.
 pub(super) fn unbeaten(summary: &Summary) -> Vec<String> {
     let Some(first) = summary.runs.first() else { return Vec::new() };
-    let is_main = |metric: &&Metric| metric.main && metric.id.place == Place::Test;
+    let is_main = |metric: &&Metric| metric.main;
     let names: BTreeSet<&String> = summary
         .controls
         .iter()
@@ -189,10 +189,10 @@ pub(super) fn unbeaten(summary: &Summary) -> Vec<String> {
 /// So many points are told of.
 const MOST_POINTS: usize = 3;
 
-/// Sentences on how much is learned where a control was trained on everybody's data: by a main metric on test data, the
+/// Sentences on how much is learned where a control was trained on everybody's data: by a main metric, the
 /// best policy at the end of its runs beside the trivial controls and that one.
 pub(super) fn learning(summary: &Summary) -> Vec<String> {
-    let is_main = |metric: &&Metric| metric.main && metric.id.place == Place::Test;
+    let is_main = |metric: &&Metric| metric.main;
     let Some(metric) = summary.runs.first().and_then(|run| run.measured.iter().find(is_main)) else {
         return Vec::new();
     };

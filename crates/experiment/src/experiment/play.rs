@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::scenario::Sections;
 use fedgenie_core::id::Round;
 use fedgenie_core::limits;
-use fedgenie_core::metric::Metric;
+use fedgenie_core::metric::{Measure, Metric, statistics};
 use fedgenie_core::state::{State, StateError, Stateful};
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::metrics::{Bins, Metered};
@@ -261,6 +261,15 @@ fn add_data(summary: &mut RunSummary, world: &World) {
     let Appendix { controls, graph, .. } = task.appendix();
     summary.graph = graph;
     controls.into_iter().for_each(|(name, values)| summary.add_control(name, by_name(values)));
+    let of_clients = if world.evaluated.clients { task.controls_of_clients() } else { Vec::new() };
+    for (name, clients) in of_clients {
+        let of_measure = |(index, measure): (usize, &Measure)| {
+            let values: Vec<f64> = clients.iter().flatten().filter_map(|values| values.get(index).copied()).collect();
+            statistics(measure, &values).collect::<Vec<_>>()
+        };
+        let all = world.measures.of_data.iter().enumerate().flat_map(of_measure);
+        summary.add_control(name, by_name(all.filter(|(_, value)| value.is_finite())));
+    }
 }
 
 /// A run's error; one that was stopped at the user's request has not failed.

@@ -29,6 +29,7 @@ pub fn table(summary: &Summary) -> String {
         }
     }
     add_attack_and_privacy(summary, &mut columns);
+    add_wanted(summary, &mut columns);
     // For servers, mean and deviation of the main metric; over the last rounds, if the scenario asks for these.
     let main = metrics.iter().find(|metric| metric.main).map(|metric| metric.id);
     let of_servers = |statistic: Statistic| {
@@ -82,7 +83,8 @@ pub fn table(summary: &Summary) -> String {
     let main = mean.or(main).map(|id| format!("final.{id}"));
     let regrets = ["regret.mean", "regret.realised", "regret.counterfactual", "regret.assignment"];
     let otherwise = regrets.into_iter().chain(main.as_deref()).chain(["virtual_time_s"]);
-    let compared: Option<String> = targets.chain(otherwise).find(|key| is_compared(key)).map(str::to_owned);
+    let aim = summary.aim.as_deref().into_iter();
+    let compared: Option<String> = aim.chain(targets).chain(otherwise).find(|key| is_compared(key)).map(str::to_owned);
     let compared = compared.as_deref();
     let mut rows = vec![Vec::new()];
     rows[0].push("policy".to_owned());
@@ -291,11 +293,23 @@ fn add_attack_and_privacy(summary: &Summary, columns: &mut Vec<(String, String)>
     }
 }
 
-/// The metrics on test data; where they are many, the loss and the main one.
+/// Columns that `[report]` asks for, and its aim, as far as they are not there yet.
+fn add_wanted(summary: &Summary, columns: &mut Vec<(String, String)>) {
+    // Columns of targets are known later.
+    let wanted = summary.report.columns.iter().chain(&summary.aim).filter(|key| !key.contains("_to."));
+    for key in wanted {
+        let has = summary.arms.iter().any(|arm| arm.values.contains_key(key));
+        if has && columns.iter().all(|(known, _)| known != key) {
+            columns.push((key.clone(), titled(key)));
+        }
+    }
+}
+
+/// The main metric and those on test data; where they are many, the loss and the main one.
 fn shown_metrics(summary: &Summary) -> Vec<Metric> {
     const MANY: usize = 4;
-    let is_on_test = |metric: &&Metric| metric.id.place == Place::Test;
-    let of_run = |run: &RunSummary| run.measured.iter().filter(is_on_test).cloned().collect();
+    let is_shown = |metric: &&Metric| metric.id.place == Place::Test || metric.main;
+    let of_run = |run: &RunSummary| run.measured.iter().filter(is_shown).cloned().collect();
     let mut metrics: Vec<Metric> = summary.runs.first().map_or_else(Vec::new, of_run);
     if metrics.len() > MANY {
         metrics.retain(|metric| metric.main || is_loss(metric.id));
@@ -390,6 +404,8 @@ fn titled(key: &str) -> String {
     match key.split_once('.') {
         Some(("time_to", target)) => format!("s to {target}"),
         Some(("bytes_to", target)) => format!("bytes to {target}"),
+        Some(("final", metric)) => metric.replace('_', " "),
+        Some(("best", metric)) => format!("best {}", metric.replace('_', " ")),
         _ => key.to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use super::asked::is_scarce;
 use super::controls::{self, CENTRALISED, INITIAL};
 use super::{ROUNDING, RunSummary, Summary, number};
 use crate::scenario::points;
-use fedgenie_core::metric::{Better, Place};
+use fedgenie_core::metric::Better;
 use fedgenie_learning::algorithm::privacy::PrivacyEntry;
 use fedgenie_simulator::world::World;
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ pub(super) fn of_run(world: &World, run: &RunSummary) -> Vec<String> {
 
 /// What ε does not cover.
 fn not_covered(run: &RunSummary) -> Option<String> {
-    let PrivacyEntry { epsilon, why, .. } = run.privacy.as_ref()?;
-    let (_, uncovered) = why.split_once("; ")?;
+    let PrivacyEntry { epsilon, uncovered, .. } = run.privacy.as_ref()?;
+    let uncovered = uncovered.as_ref()?;
     epsilon.map(|epsilon| format!("ε = {}: {uncovered}", number(epsilon)))
 }
 
@@ -74,7 +74,7 @@ fn loss_of(world: &World) -> Option<String> {
     let measures = &world.measures;
     let judged = || measures.main().filter(|measure| measure.better == Better::Lower);
     let measure = measures.loss().map(|(_, loss)| loss).or_else(judged)?;
-    Some(measure.at(Place::Test).to_string())
+    Some(measures.of_models(measure).to_string())
 }
 
 /// The sentence on a model, of a control or of the run, whose loss is above that of the initial one.

@@ -58,8 +58,12 @@ impl Part {
         sections.seeds = sections.seeds.canonical();
         // A program may give the scenario a task later, with which it is checked then.
         if sections.outside_task.is_some() || !matches!(sections.task, TaskConfig::None(_)) {
-            let measures =
-                measures_of_run(sections.adversary.as_ref(), privacy.as_ref(), sections.task_settings().measures());
+            let measures = measures_of_run(
+                sections.adversary.as_ref(),
+                privacy.as_ref(),
+                &sections.algorithm,
+                sections.task_settings().measures(),
+            );
             sections.check_metrics(&measures).map_err(wrong)?;
         }
         // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.

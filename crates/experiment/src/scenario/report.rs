@@ -24,7 +24,8 @@ pub struct ReportConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<String>,
     /// The columns of the headline table: keys of `values` in `summary.json`, such as `"final.test_accuracy"` or
-    /// `"bytes_to.test_rmse <= 1"`; the main quantities without it.
+    /// `"bytes_to.test_rmse <= 1"`; the main quantities without it. The table of a run in the terminal has those of
+    /// metrics beside its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
     /// Label of the policy to whose values ratios are added to the headline table; no ratios without it.

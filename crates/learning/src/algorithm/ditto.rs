@@ -77,12 +77,7 @@ impl AlgorithmSettings for Config {
         if self.epochs == Some(0) {
             return Err(Complaint::new("epochs", "found 0; expected at least 1"));
         }
-        scene.needs_model()?;
-        scene.refuses_own()?;
-        match scene.has_clusters {
-            true => Err(Complaint::new("", "is defined for one shared model; take [clusters] out, or the entry")),
-            false => Ok(()),
-        }
+        scene.needs_one_model()
     }
 
     fn own_models(&self) -> Option<OwnModels> {

@@ -83,10 +83,23 @@ impl Scene<'_> {
         let refuse = |message| Err(Complaint::new("", message));
         match (self.rows, self.has_clusters) {
             (RowDivisor::Touched, _) => {
-                refuse("compares whole updates; take rows = \"touched\" of [aggregation] out, or the entry")
+                refuse("takes each update as a whole; take rows = \"touched\" of [aggregation] out, or the entry")
             }
-            (_, true) => refuse("compares updates of one model; take [clusters] out, or the entry"),
+            (_, true) => refuse("takes updates of one model; take [clusters] out, or the entry"),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses models of clusters, and those that combine updates in a way of their own.
+    ///
+    /// # Errors
+    /// The complaint.
+    pub fn needs_one_model(&self) -> Result<(), Complaint> {
+        self.needs_model()?;
+        self.refuses_own()?;
+        match self.has_clusters {
+            true => Err(Complaint::new("", "is defined for one shared model; take [clusters] out, or the entry")),
+            false => Ok(()),
         }
     }
 

@@ -21,7 +21,7 @@
 //! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Stream (Partition, 0, 3)
 //! puts shards, ranks or groups in a random order, (Partition, server, 4) holds the weights of a server, (Partition, 0,
 //! 5) is the order of test examples that are dealt to servers, (Partition, 0, 6) that of groups in [`balance`]. Indices
-//! 7 to 11 belong to [`two_level`], 14 to [`overlapping`]. Ties go to the smaller client number.
+//! 7 to 11 belong to [`two_level`], 14 to [`overlapping`]; (Partition, k, 15) draws what client `k` holds out. Ties go to the smaller client number.
 
 pub mod balance;
 pub mod counts;
@@ -43,6 +43,7 @@ pub use error::PartitionError;
 pub use skew::{ClassCounts, Skew};
 
 use super::Dataset;
+use super::validation::whole;
 use fedgenie_core::components;
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_core::id::ClientId;
@@ -277,6 +278,35 @@ impl Partition {
         }
     }
 
+    /// What clients train on, and what they hold out: of `n` examples `⌊share·n⌋`, but at most `n − 1`, both in their
+    /// order here. `None` if examples are drawn whenever they are asked for.
+    pub fn held_out(&self, share: f64, streams: &Streams) -> Option<(Self, Self)> {
+        if !self.is_dealt() {
+            return None;
+        }
+        let mut parts: [(Vec<u32>, Vec<usize>); 2] = Default::default();
+        for client in (0..self.clients()).map(ClientId::from_index) {
+            let examples = self.client(client);
+            let count = whole(share * examples.len() as f64).min(examples.len().saturating_sub(1));
+            let mut places: Vec<usize> = (0..examples.len()).collect();
+            streams.stream(Purpose::Partition, client.0, HELD_OUT).shuffle(&mut places);
+            places[..count].sort_unstable();
+            places[count..].sort_unstable();
+            for (places, (all, sizes)) in [&places[count..], &places[..count]].into_iter().zip(&mut parts) {
+                all.extend(places.iter().map(|&place| examples[place]));
+                sizes.push(places.len());
+            }
+        }
+        let [kept, held] = parts.map(|(all, sizes)| Self::deal(all, &sizes));
+        Some((kept, held))
+    }
+
+    /// All rows that somebody has, ascending, each once.
+    pub fn rows(&self) -> Vec<u32> {
+        let all = (0..self.clients()).flat_map(|client| self.client(ClientId::from_index(client)).into_owned());
+        all.collect::<BTreeSet<u32>>().into_iter().collect()
+    }
+
     /// The partition of one client that has everybody's examples: each once, ascending.
     #[must_use]
     pub fn pooled(&self) -> Self {
@@ -310,6 +340,9 @@ impl Partition {
         (0..self.clients()).map(|client| self.size(ClientId::from_index(client)))
     }
 }
+
+/// The index of the stream of what a client holds out.
+const HELD_OUT: u32 = 15;
 
 /// All examples in random order.
 fn shuffled(examples: usize, streams: &Streams) -> Vec<u32> {

@@ -62,7 +62,7 @@ impl SetAside {
 }
 
 /// The largest whole number of at most a product, which may be rounded.
-fn whole(product: f64) -> usize {
+pub(super) fn whole(product: f64) -> usize {
     let nearest = product.round();
     let is_whole = (product - nearest).abs() <= 1e-9 * nearest;
     (if is_whole { nearest } else { product.floor() }) as usize

@@ -4,19 +4,22 @@
 //! All parameters of the model travel, both ways; clients keep nothing. Where edge servers have cluster models, the
 //! model is one whose scores are sums of a shared network and of the cluster's, or one for each cluster. Measures:
 //! `loss`, `accuracy` where there are classes, and the scenario's further metrics. A client's own data are its training
-//! examples, an edge server's those of its clients. Validation data are training rows that nobody trains on.
+//! examples, or those that it holds out; an edge server's are the training examples of its clients. Validation data are
+//! training rows that nobody trains on.
 //!
 //! Test examples are divided among servers as [`test_split`] says.
 
 mod controls;
 mod measured;
 mod own;
+mod personal;
 pub mod test_split;
 
 use super::clusters::ClusterNetworks;
 use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelState, On, Task, Worker};
 use crate::adversary::Adversaries;
 use crate::algorithm::ditto::OwnModels;
+use crate::algorithm::personal::Divided;
 use crate::data::partition::{ClassCounts, Partition, TestSplit};
 use crate::data::{Dataset, Split};
 use crate::layout::{Layout, Scope, Update};
@@ -29,6 +32,7 @@ use fedgenie_core::halt::Effort;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
 use own::WithOwnModels;
+use personal::WithPersonalLayers;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -39,8 +43,10 @@ pub struct Labelled {
     pub data: Arc<Split>,
     /// What is learned.
     pub model: Arc<dyn Model>,
-    /// Which training examples each client holds.
+    /// Which training examples each client trains on.
     pub partition: Partition,
+    /// Examples on which each client's model is measured, where these are not those that it trains on.
+    own: Option<Partition>,
     /// The model to start from, if it is not drawn: one for all clusters, or one for each.
     pub start: Option<Vec<Vec<f32>>>,
     /// How the partition divides test examples among its servers, if it does.
@@ -52,6 +58,8 @@ pub struct Labelled {
     test_examples: Vec<u32>,
     /// Training rows for validation, ascending.
     valid_examples: Vec<u32>,
+    /// Training rows that clients hold out, ascending.
+    held_out: Vec<u32>,
     /// What is measured, in the order of the values.
     metrics: Vec<&'static Definition>,
     /// Pairs of classes that hostile clients exchange: then the share of exchanged test examples is measured last.
@@ -79,6 +87,8 @@ impl Labelled {
             data,
             model: model.into(),
             partition,
+            own: None,
+            held_out: Vec::new(),
             start: start.map(|start| vec![start]),
             test_split: None,
             exchanged: Arc::default(),
@@ -106,9 +116,30 @@ impl Labelled {
     /// With validation data: training rows of no client, ascending.
     #[must_use]
     pub fn with_validation(mut self, rows: Vec<u32>) -> Self {
-        self.description = describe(&self.data.train, &self.partition, &rows);
         self.valid_examples = rows;
+        self.description = describe(&self.data.train, &self.partition, &self.aside());
         self
+    }
+
+    /// With clients' models measured on these examples, which nobody trains on.
+    #[must_use]
+    pub fn measured_on(mut self, own: Partition) -> Self {
+        self.held_out = own.rows();
+        self.own = Some(own);
+        self.description = describe(&self.data.train, &self.partition, &self.aside());
+        self
+    }
+
+    /// Training rows that nobody trains on, ascending.
+    fn aside(&self) -> Vec<u32> {
+        let mut aside = [&self.valid_examples[..], &self.held_out].concat();
+        aside.sort_unstable();
+        aside
+    }
+
+    /// The examples on which each client's model is measured.
+    fn of_clients(&self) -> &Partition {
+        self.own.as_ref().unwrap_or(&self.partition)
     }
 
     /// Whether scores are sums of a shared network and of the cluster's.
@@ -122,7 +153,7 @@ impl Labelled {
         match on {
             On::Test => vec![(test, self.test_examples.as_slice().into())],
             On::Valid => vec![(train, self.valid_examples.as_slice().into())],
-            On::Client(client) => vec![(train, self.partition.client(client))],
+            On::Client(client) => vec![(train, self.of_clients().client(client))],
             On::Server(_, members) => members.iter().map(|&client| (train, self.partition.client(client))).collect(),
             On::ServerTest(_, _, examples) => vec![(test, examples.into())],
             On::Model => Vec::new(),
@@ -140,8 +171,9 @@ impl Labelled {
     /// Where client `k` has the data of `sources[k]`.
     fn moved(&self, sources: &[ClientId]) -> Self {
         let partition = self.partition.rearranged(sources);
-        let description = describe(&self.data.train, &partition, &self.valid_examples);
-        Self { description, partition, ..self.clone() }
+        let own = self.own.as_ref().map(|own| own.rearranged(sources));
+        let description = describe(&self.data.train, &partition, &self.aside());
+        Self { description, partition, own, ..self.clone() }
     }
 
     /// With about so many test and validation examples, and their share of all; `None` if it has no more.
@@ -153,6 +185,33 @@ impl Labelled {
             (thin(&self.test_examples), thin(&self.valid_examples));
         let share = (test_examples.len() + valid_examples.len()) as f64 / all as f64;
         (step > 1).then(|| (Self { test_examples, valid_examples, ..self.clone() }, share))
+    }
+
+    /// The task where each client keeps a part of the model, which trains alone for so many epochs before the shared part
+    /// does, or together with it.
+    pub fn with_personal_layers(self, parts: Divided, private_epochs: Option<u32>, streams: &Streams) -> Arc<dyn Task> {
+        let whole = (&self as &dyn Task).initial_model(0, streams);
+        let initial = parts.private_of(&whole).collect();
+        Arc::new(WithPersonalLayers { whole: self, parts, initial, private_epochs })
+    }
+
+    /// With the labels that hostile clients train on.
+    fn with_labels_of(&self, hostile: &Adversaries) -> Result<Self, String> {
+        let Some((_, classes)) = self.data.train.classes() else {
+            return Err("needs examples with classes; take another attack".to_owned());
+        };
+        if !self.partition.is_dealt() {
+            return Err("needs examples that belong to one client each; take another partition".to_owned());
+        }
+        let exchanged = hostile.attack.pairs().unwrap_or_default();
+        if let Some(class) = exchanged.iter().flatten().find(|class| **class as usize >= classes) {
+            return Err(format!("names class {class}; there are {classes}, from 0 on"));
+        }
+        let examples = hostile.clients.iter().flat_map(|&client| self.partition.client(client).into_owned());
+        let train = self.data.train.relabelled(examples, |label| hostile.attack.label(label, classes));
+        let data = Arc::new(Split { train, test: self.data.test.clone() });
+        let honest = Some(self.data.clone());
+        Ok(Self { data, exchanged: exchanged.into(), honest, ..self.clone() })
     }
 
     /// Does something with the examples of a client.
@@ -251,22 +310,12 @@ impl Task for Labelled {
         Appendix { controls: self.controls(), ..Appendix::default() }
     }
 
+    fn controls_of_clients(&self) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+        self.constants_at_clients()
+    }
+
     fn relabelled(&self, hostile: &Adversaries) -> Result<Arc<dyn Task>, String> {
-        let Some((_, classes)) = self.data.train.classes() else {
-            return Err("needs examples with classes; take another attack".to_owned());
-        };
-        if !self.partition.is_dealt() {
-            return Err("needs examples that belong to one client each; take another partition".to_owned());
-        }
-        let exchanged = hostile.attack.pairs().unwrap_or_default();
-        if let Some(class) = exchanged.iter().flatten().find(|class| **class as usize >= classes) {
-            return Err(format!("names class {class}; there are {classes}, from 0 on"));
-        }
-        let examples = hostile.clients.iter().flat_map(|&client| self.partition.client(client).into_owned());
-        let train = self.data.train.relabelled(examples, |label| hostile.attack.label(label, classes));
-        let data = Arc::new(Split { train, test: self.data.test.clone() });
-        let honest = Some(self.data.clone());
-        Ok(Arc::new(Self { data, exchanged: exchanged.into(), honest, ..self.clone() }))
+        Ok(Arc::new(self.with_labels_of(hostile)?))
     }
 
     fn with_own_models(&self, own: OwnModels, streams: &Streams) -> Result<Arc<dyn Task>, String> {

@@ -14,7 +14,7 @@
 use super::{Context, Job, JobKey, ModelState, PrivateView, Task, Worker};
 use crate::data::partition::ClassCounts;
 use crate::layout::{Parcel, Update};
-use crate::model::weights::Tensor;
+use crate::model::weights::{Tensor, TensorLayout};
 use fedgenie_core::failure::Failure;
 use fedgenie_core::id::{ClientId, EdgeId, Round};
 use fedgenie_core::rng::Streams;
@@ -50,7 +50,8 @@ pub trait PartialTransfer: Task {
 /// Numbers that clients keep to themselves from job to job, such as an embedding or an optimizer's moments. This part
 /// gives their initial values; an update of the client replaces them, once it is aggregated.
 ///
-/// Clients of recommenders keep rows of users; under `ditto` clients keep models.
+/// Clients of recommenders keep rows of users; under `ditto` clients keep models, under `fedper` and its like parts of
+/// them.
 pub trait PrivateState: Sync {
     /// How many numbers a client keeps.
     fn len(&self, client: ClientId) -> usize;
@@ -58,9 +59,9 @@ pub trait PrivateState: Sync {
     /// Fills the private state of a client before its first aggregated update; zeros are there already.
     fn init(&self, _client: ClientId, _streams: &Streams, _private: &mut [f32]) {}
 
-    /// Whether a client keeps a whole model, with the tensors of the shared one.
-    fn is_model(&self) -> bool {
-        false
+    /// Names and shapes of the tensors that a client's numbers are; none if they have no names.
+    fn tensors(&self) -> Vec<TensorLayout> {
+        Vec::new()
     }
 
     /// The private state of all clients for the file of a model, under names that no tensor of the model has; without

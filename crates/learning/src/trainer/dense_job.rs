@@ -6,7 +6,7 @@
 //! *mean gradient*: the mean of the slopes of the mini-batches of the job's first epoch, weighted by their examples,
 //! all at the model that was sent, without clipping, correction, proximal term or decay. It draws the random numbers
 //! of the first epoch. Parameters that a pass updates by itself, such as running means, are put back after each
-//! mini-batch.
+//! mini-batch. Parameters that are *frozen* have no slope, and stay as they are.
 //!
 //! # Determinism
 //! Stream (BatchOrder, client, job). The mean gradient is added up in `f64`, in the order of mini-batches. NaN has no
@@ -19,6 +19,7 @@ use crate::local::{Course, Stepper, Told};
 use fedgenie_core::halt::{Halt, NEVER};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
 use fedgenie_core::rng::{Purpose, StreamRng, Streams};
+use std::ops::Range;
 
 /// A model's loss, and its slopes by the parameters.
 pub(crate) trait Slopes {
@@ -55,6 +56,8 @@ pub struct DenseJob<'a> {
     pub anchor: Option<&'a [f32]>,
     /// How many parameters, at its beginning, are trained.
     pub trained: usize,
+    /// Parameters that an update leaves as they are, in ascending ranges.
+    pub frozen: &'a [Range<usize>],
     /// Factor of the learning rate.
     pub lr_factor: f32,
     /// Whole epochs in place of those of the settings.
@@ -112,14 +115,21 @@ struct Steps<'a> {
 impl Stepper for Steps<'_> {
     fn step(&mut self, batch: &[u32], _number: u64, tally: Told<'_>) -> bool {
         let Self { job, extra, model, buffers: Buffers { gradient, moments }, parameters } = self;
-        if extra.is_by_parts() {
+        if extra.is_by_parts() && job.frozen.is_empty() {
             let step = &mut job.settings.optimizer.next_step(job.lr_factor, extra, moments);
             return model.descend(parameters, batch, gradient, tally, step);
         }
         let is_finite = model.slopes(parameters, batch, gradient, tally);
+        for range in job.frozen {
+            gradient[range.start.min(job.trained)..range.end.min(job.trained)].fill(0.0);
+        }
         if is_finite {
             let trained = &mut parameters[..job.trained];
             job.settings.optimizer.step(trained, gradient, job.lr_factor, extra, moments);
+        }
+        // Decay, a pull, or a pass may have moved them.
+        for range in job.frozen {
+            parameters[range.clone()].copy_from_slice(&job.start[range.clone()]);
         }
         is_finite
     }
@@ -157,12 +167,13 @@ impl<'a> DenseJob<'a> {
         let order = streams.stream(Purpose::BatchOrder, client.0, number.0);
         let (epochs, correction, contrast, keeps_whole, loss_rms) = (None, None, None, false, false);
         let halt = &NEVER;
-        let anchor = None;
+        let (anchor, frozen) = (None, &[][..]);
         Self {
             settings,
             start,
             anchor,
             trained,
+            frozen,
             lr_factor,
             epochs,
             correction,

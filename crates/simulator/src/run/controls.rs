@@ -5,14 +5,14 @@ use crate::world::controls::{Controls, TrainedControl};
 use crate::world::{Centralised, ControlsConfig, Local, World};
 use fedgenie_core::halt::{Effort, Halt};
 use fedgenie_core::id::{ClientId, JobNumber, Round};
-use fedgenie_core::metric::{MetricId, Place};
+use fedgenie_core::metric::{Measure, MetricId, Place, statistics};
 use fedgenie_core::rng::Purpose;
 use fedgenie_learning::algorithm::JobMemory;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::{Context, Job, ModelState, On, PrivateTable, PrivateView, Task};
 use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, Schedule};
 use fedgenie_learning::training::{Assignment, JobFailure, Rules, train};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 /// A part of the training of a control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,8 @@ impl World {
         let ControlsConfig { centralised, local, .. } = &self.controls.config;
         let pooled = centralised.as_ref().zip(self.controls.pooled.as_deref());
         let pooled = pooled.map(|(config, task)| (task, config.epochs, self.in_one_place(config), vec![ClientId(0)]));
-        let local = local.zip(self.task.as_deref());
+        let whole = self.whole_task();
+        let local = local.zip(whole.as_deref());
         let clients = |(Local { epochs, clients }, task): (Local, _)| {
             (task, epochs, self.alone(epochs), self.clients_alone(task, clients))
         };
@@ -93,13 +94,20 @@ impl World {
             self.train_alone(pooled, &settings, &[ClientId(0)], halt, &mut all)?;
             made.push(all.told("centralised"));
         }
-        if let Some((config, task)) = local.zip(self.task.as_deref()) {
+        let whole = self.whole_task();
+        if let Some((config, task)) = local.zip(whole.as_deref()) {
             let mut all = Means::new(self);
             let clients = self.clients_alone(task, config.clients);
             self.train_alone(task, &self.alone(config.epochs), &clients, halt, &mut all)?;
             made.push(all.told("local"));
         }
         Ok(made)
+    }
+
+    /// The task where one model is trained as a whole: without clients' own.
+    fn whole_task(&self) -> Option<Arc<dyn Task>> {
+        let task = self.task.as_ref()?;
+        Some(task.whole().unwrap_or_else(|| task.clone()))
     }
 
     /// The training of a job that nothing follows.
@@ -193,7 +201,33 @@ impl World {
                 .map_err(|source| failed(JobFailure { client: Some(client), method: "evaluate", source }))?;
             all.add(place, &values, weight);
         }
+        self.measure_at_clients((!is_of_all).then_some(client), &state, halt, all)?;
         if halt.is_due() { Err(RunError::Halted) } else { Ok(()) }
+    }
+
+    /// Measures a model of a control on the data of its client, or, that of everybody's data, on each client's.
+    fn measure_at_clients(
+        &self,
+        client: Option<ClientId>,
+        state: &ModelState<'_>,
+        halt: &Halt,
+        all: &mut Means,
+    ) -> Result<(), RunError> {
+        // A model of everybody's data has no private state for each of the clients.
+        let whole = self.whole_task().filter(|task| client.is_some() || task.private().is_none());
+        let Some(task) = whole.filter(|_| self.evaluated.clients) else { return Ok(()) };
+        let everyone = || (0..self.population.len()).map(ClientId::from_index).collect();
+        for client in client.map_or_else(everyone, |client| vec![client]) {
+            let mut values = vec![f64::NAN; self.measures.of_data.len()];
+            let effort = Effort { parallel: false, halt };
+            let weight = task
+                .measure(On::Client(client), state, effort, &mut values)
+                .map_err(|source| failed(JobFailure { client: Some(client), method: "evaluate", source }))?;
+            if weight > 0.0 {
+                all.at_clients.iter_mut().zip(values).for_each(|((_, found), value)| found.push(value));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -207,6 +241,8 @@ const fn job_of(client: ClientId, start: &[f32]) -> Job<'_> {
 struct Means {
     /// Of each measure of data: its value times its weight, and the weights, on test and on validation data.
     sums: Vec<(MetricId, [f64; 2])>,
+    /// Of each measure of data its values at clients.
+    at_clients: Vec<(Measure, Vec<f64>)>,
     models: usize,
     diverged: usize,
 }
@@ -215,7 +251,8 @@ impl Means {
     fn new(world: &World) -> Self {
         let of_data = &world.measures.of_data;
         let at = |place| of_data.iter().map(move |measure| (measure.at(place), [0.0; 2]));
-        Self { sums: at(Place::Test).chain(at(Place::Valid)).collect(), models: 0, diverged: 0 }
+        let at_clients = of_data.iter().map(|measure| (*measure, Vec::new())).collect();
+        Self { sums: at(Place::Test).chain(at(Place::Valid)).collect(), at_clients, models: 0, diverged: 0 }
     }
 
     fn add_diverged(&mut self) {
@@ -234,7 +271,9 @@ impl Means {
 
     fn told(self, name: &'static str) -> TrainedControl {
         let mean = |(id, [sum, weights]): (MetricId, [f64; 2])| (id, sum / weights);
-        let metrics = self.sums.into_iter().map(mean).filter(|(_, value)| value.is_finite()).collect();
+        let at_clients = self.at_clients.iter().flat_map(|(measure, values)| statistics(measure, values));
+        let all = self.sums.iter().copied().map(mean).chain(at_clients);
+        let metrics = all.filter(|(_, value)| value.is_finite()).collect();
         TrainedControl { name, metrics, models: self.models, diverged: self.diverged }
     }
 }

@@ -33,6 +33,7 @@ use fedgenie_learning::learned::{Arrival, Folded, Learner, Remember, Sent, Share
 use fedgenie_learning::task::{Context, Need, PrivateView, Task};
 use fedgenie_learning::training::{Assignment, Rules, train};
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The models of a run, and the private state of its clients.
@@ -137,9 +138,11 @@ impl<'w> Learning<'w> {
         self.state.servers[0].released()
     }
 
-    /// The fewest updates of which a private mean makes a model; 0 without one.
-    pub fn least_updates(&self) -> usize {
-        self.state.servers[0].least_updates()
+    /// Whether these are updates of as many clients as a private mean needs. Clients without examples send none.
+    pub fn has_enough(&self, work: &[Work]) -> bool {
+        let least = self.state.servers[0].least_updates();
+        let trains = |client: &ClientId| self.task.examples(*client) > 0;
+        least == 0 || work.iter().map(|work| work.client).filter(trains).collect::<BTreeSet<_>>().len() >= least
     }
 
     /// The current model of a cluster; there is one, number 0, where there are no clusters.

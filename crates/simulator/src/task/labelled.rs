@@ -2,16 +2,19 @@
 //!
 //! # Definition
 //! `validation` sets a share of the training rows aside before the rest goes to clients: see
-//! [`fedgenie_learning::data::validation`]. `metrics` adds metrics behind those that are always measured.
+//! [`fedgenie_learning::data::validation`]. `held_out` sets a share of each client's examples aside, on which alone the
+//! models are measured that are measured on clients' data: of `n` examples `⌊share·n⌋`, in random order from stream
+//! (Partition, client, 15). `metrics` adds metrics behind those that are always measured.
 
 use super::{About, DataCache, Drift, Material, TaskError, TaskSettings, check_parameters};
 use crate::clusters::ClusterModel;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::Measures;
 use fedgenie_core::rng::Streams;
-use fedgenie_learning::data::partition::{Partition, PartitionConfig};
+use fedgenie_learning::algorithm::personal::{Divided, PersonalLayers};
+use fedgenie_learning::data::partition::{Partition, PartitionConfig, TestSplit};
 use fedgenie_learning::data::source::DataConfig;
-use fedgenie_learning::data::{SetAside, Split};
+use fedgenie_learning::data::{Dataset, SetAside, Split};
 use fedgenie_learning::metric::{self, Definition};
 use fedgenie_learning::model::weights::read_safetensors;
 use fedgenie_learning::model::{Model, ModelError, Network};
@@ -34,6 +37,8 @@ pub struct Keys<'a> {
     pub drift: Option<Drift>,
     /// The share of training rows for validation.
     pub validation: f64,
+    /// The share of each client's examples on which it is measured.
+    pub held_out: f64,
     /// Names of further metrics.
     pub metrics: &'a [String],
 }
@@ -110,7 +115,8 @@ pub trait LabelledSettings: std::fmt::Debug + Send + Sync {
 
 impl<T: LabelledSettings> TaskSettings for T {
     fn about(&self) -> About {
-        About { drift: self.keys().drift, ..About::training(T::NAME) }
+        let Keys { drift, held_out, .. } = self.keys();
+        About { drift, holds_out: held_out > 0.0, ..About::training(T::NAME) }
     }
 
     fn measures(&self) -> Measures {
@@ -118,14 +124,23 @@ impl<T: LabelledSettings> TaskSettings for T {
     }
 
     fn check(&self) -> Result<(), Complaint> {
-        let Keys { data, drift, validation, .. } = self.keys();
+        let Keys { data, drift, validation, held_out, partition, .. } = self.keys();
         if let Some(data) = data {
             data.check().map_err(|complaint| complaint.below("data"))?;
         }
         self.check_own()?;
-        if !(0.0..1.0).contains(&validation) {
-            let message = format!("found {validation}; expected a share of at least 0 and below 1");
-            return Err(Complaint::new("validation", message));
+        for (key, share) in [("validation", validation), ("held_out", held_out)] {
+            if !(0.0..1.0).contains(&share) {
+                let message = format!("found {share}; expected a share of at least 0 and below 1");
+                return Err(Complaint::new(key, message));
+            }
+        }
+        if held_out > 0.0 && (partition.is_declared() || matches!(partition, PartitionConfig::Overlapping(_))) {
+            let message = format!(
+                "needs clients whose examples are dealt to them, and whose amounts follow from that; take another partition                  than {}, or the key out",
+                partition.kind()
+            );
+            return Err(Complaint::new("held_out", message));
         }
         self.metrics()?;
         match drift {
@@ -158,7 +173,7 @@ impl<T: LabelledSettings> TaskSettings for T {
     }
 
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
-        let Keys { data, normalize, start, partition, validation, .. } = self.keys();
+        let Keys { data, normalize, start, partition, validation, held_out, .. } = self.keys();
         let data = match data {
             Some(data) => data.load(normalize, streams, cache)?,
             None => cache.drawn(format!("{normalize} {self:?}"), streams, || {
@@ -171,7 +186,8 @@ impl<T: LabelledSettings> TaskSettings for T {
         model.fits(&data.test)?;
         let (partition, start, metrics) =
             (partition.clone(), start.cloned(), self.metrics().map_err(TaskError::Setting)?);
-        Ok(Some(Box::new(Rows { data, model, additive, clusters: None, partition, start, validation, metrics })))
+        let shares = Shares { partition, validation, held_out };
+        Ok(Some(Box::new(Rows { data, model, additive, clusters: None, personal: None, shares, start, metrics })))
     }
 }
 
@@ -185,19 +201,75 @@ struct Rows {
     additive: Option<Network>,
     /// The networks of clusters, where there are any.
     clusters: Option<ClusterNetworks>,
-    /// How the training examples go to clients.
-    partition: PartitionConfig,
+    /// What stays with clients, if anything does, and the epochs in which it is trained alone.
+    personal: Option<(Divided, Option<u32>)>,
+    /// Which rows are whose.
+    shares: Shares,
     /// The file of the weights to start from, if they are not drawn.
     start: Option<PathBuf>,
-    /// The share of training rows for validation.
-    validation: f64,
     /// Further metrics.
     metrics: Vec<&'static Definition>,
 }
 
+/// Which training rows are whose.
+struct Shares {
+    /// How they go to clients.
+    partition: PartitionConfig,
+    /// The share for validation.
+    validation: f64,
+    /// The share of each client's on which it is measured.
+    held_out: f64,
+}
+
+/// The same of a seed.
+struct Dealt {
+    /// On which clients train.
+    train: Partition,
+    /// On which clients are measured, where it is not the same.
+    own: Option<Partition>,
+    /// For validation.
+    valid: Option<Vec<u32>>,
+    /// How test data are divided among servers.
+    test_split: Option<TestSplit>,
+}
+
+impl Shares {
+    fn deal(&self, data: &Dataset, (clients, sizes): (usize, &[u32]), streams: &Streams) -> Result<Dealt, TaskError> {
+        let aside = match self.validation > 0.0 {
+            true => Some(SetAside::draw(data.examples(), self.validation, streams)?),
+            false => None,
+        };
+        let outline = aside.as_ref().map(|aside| aside.outline(data));
+        let left = outline.as_ref().unwrap_or(data);
+        let mut train = self.partition.build(left, clients, sizes, streams)?;
+        let test_split = self.partition.test_split(left, streams)?;
+        if let Some(aside) = &aside {
+            train = train.of_rows(&aside.train);
+        }
+        let parts = (self.held_out > 0.0).then(|| train.held_out(self.held_out, streams)).flatten();
+        let (train, own) = parts.map_or((train, None), |(train, own)| (train, Some(own)));
+        Ok(Dealt { train, own, valid: aside.map(|aside| aside.valid), test_split })
+    }
+}
+
 impl Material for Rows {
     fn whole_bytes(&self) -> u64 {
-        self.model.parameters() as u64 * 4
+        let shared = self.personal.as_ref().map(|(parts, _)| parts.layout.len());
+        shared.unwrap_or_else(|| self.model.parameters()) as u64 * 4
+    }
+
+    fn personal(&mut self, layers: &PersonalLayers) -> Result<(), Complaint> {
+        if self.clusters.is_some() {
+            return Err(Complaint::new("", "is defined for one shared model; take [clusters] out, or the entry"));
+        }
+        if self.shares.validation > 0.0 {
+            let message = "leaves no model that could be measured on validation data; take validation of the task out, or \
+                           the entry";
+            return Err(Complaint::new("", message));
+        }
+        let parts = layers.divide(&self.model.tensors(), self.model.trained())?;
+        self.personal = Some((parts, layers.private_epochs));
+        Ok(())
     }
 
     fn clustered(&mut self, model: Option<ClusterModel>, networks: ClusterNetworks) -> Option<ClusterModel> {
@@ -214,7 +286,13 @@ impl Material for Rows {
     }
 
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
-        self.spread((clients, sizes), streams, |partition| partition)
+        let dealt = self.shares.deal(&self.data.train, (clients, sizes), streams)?;
+        let personal = self.personal.clone();
+        let task = self.task(dealt)?;
+        Ok(match personal {
+            Some((parts, private_epochs)) => task.with_personal_layers(parts, private_epochs, streams),
+            None => Arc::new(task),
+        })
     }
 
     fn pool(
@@ -223,31 +301,15 @@ impl Material for Rows {
         sizes: &[u32],
         streams: &Streams,
     ) -> Result<Option<Arc<dyn Task>>, TaskError> {
-        self.spread((clients, sizes), streams, |partition| partition.pooled()).map(Some)
+        let dealt = self.shares.deal(&self.data.train, (clients, sizes), streams)?;
+        let (train, own) = (dealt.train.pooled(), dealt.own.map(|own| own.pooled()));
+        Ok(Some(Arc::new(self.task(Dealt { train, own, ..dealt })?)))
     }
 }
 
 impl Rows {
-    /// The task of so many clients with these declared amounts of data, whose shares are made into those of its own
-    /// clients.
-    fn spread(
-        self,
-        (clients, sizes): (usize, &[u32]),
-        streams: &Streams,
-        shares: impl FnOnce(Partition) -> Partition,
-    ) -> Result<Arc<dyn Task>, TaskError> {
-        let rows = self.data.train.examples();
-        let aside = match self.validation > 0.0 {
-            true => Some(SetAside::draw(rows, self.validation, streams)?),
-            false => None,
-        };
-        let outline = aside.as_ref().map(|aside| aside.outline(&self.data.train));
-        let train = outline.as_ref().unwrap_or(&self.data.train);
-        let mut partition = shares(self.partition.build(train, clients, sizes, streams)?);
-        let test_split = self.partition.test_split(train, streams)?;
-        if let Some(aside) = &aside {
-            partition = partition.of_rows(&aside.train);
-        }
+    /// The task of these shares.
+    fn task(self, Dealt { train, own, valid, test_split }: Dealt) -> Result<Labelled, TaskError> {
         let copies = self.clusters.map_or(1, |clusters| clusters.count as usize);
         check_parameters(self.model.parameters().saturating_mul(copies)).map_err(TaskError::Network)?;
         let read = |start: PathBuf| match self.clusters {
@@ -255,16 +317,19 @@ impl Rows {
             None => read_safetensors(&*self.model, &start).map(|start| vec![start]),
         };
         let start = self.start.map(read).transpose()?;
-        let mut task = Labelled::new(self.data, self.model, partition, None).with_metrics(&self.metrics);
+        let mut task = Labelled::new(self.data, self.model, train, None).with_metrics(&self.metrics);
         task.start = start;
-        if let Some(aside) = aside {
-            task = task.with_validation(aside.valid);
+        if let Some(valid) = valid {
+            task = task.with_validation(valid);
+        }
+        if let Some(own) = own {
+            task = task.measured_on(own);
         }
         if let Some(clusters) = self.clusters {
             task = task.with_clusters(clusters);
         }
         task.test_split = test_split;
-        Ok(Arc::new(task))
+        Ok(task)
     }
 }
 

@@ -13,7 +13,9 @@
 //! own. `partition`.
 //!
 //! `validation = 0.1` sets a share of the training rows aside before the rest goes to clients: of `n` rows `⌊share·n⌋`,
-//! for `valid_loss` and its like; default 0. `metrics` adds metrics behind those that are always measured: `["f1"]`.
+//! for `valid_loss` and its like; default 0. `held_out = 0.2` sets a share of each client's examples aside, of `n`
+//! examples `⌊share·n⌋`, on which its own measures are made (`client_loss_mean` and its like). `metrics` adds metrics
+//! behind those that are always measured: `["f1"]`.
 //!
 //! # Source
 //! H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning Algorithms",
@@ -58,6 +60,10 @@ pub struct Config {
     /// The share of training rows that are set aside for validation before the rest goes to clients; 0 for none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub validation: f64,
+    /// The share of each client's examples on which its own measures are made, and nobody trains; 0 to measure on those
+    /// that it trains on.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub held_out: f64,
     /// Metrics that are measured beside the others: see `fedgenie list metric`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
@@ -75,6 +81,7 @@ impl LabelledSettings for Config {
             partition: &self.partition,
             drift: None,
             validation: self.validation,
+            held_out: self.held_out,
             metrics: &self.metrics,
         }
     }

@@ -8,11 +8,12 @@ use crate::protocol::Rule;
 use crate::task::{DataCache, Material, Outline, TaskError};
 use crate::world::Budget;
 use crate::world::heavy_tails;
+use fedgenie_core::config::Complaint;
 use fedgenie_core::law::AnyLaw;
 use fedgenie_core::oracle::hindsight::Hindsight;
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::adversary::Adversaries;
-use fedgenie_learning::algorithm::Algorithm;
+use fedgenie_learning::algorithm::{Algorithm, personal_layers};
 use fedgenie_learning::task::Task;
 use fedgenie_learning::trainer::LocalTraining;
 use std::sync::Arc;
@@ -60,6 +61,11 @@ impl WorldPlan {
             let model = clusters.model;
             material.clustered(model, clusters.networks())
         });
+        let layers = personal_layers(&self.algorithm);
+        if let Some(((name, layers), material)) = layers.as_ref().zip(material.as_mut()) {
+            let below = |complaint: Complaint| complaint.below(name).below("algorithm");
+            material.personal(layers).map_err(|complaint| WorldError::Scenario(below(complaint)))?;
+        }
         let unlearned = || self.task.about().payload_bytes;
         let payload_bytes = material.as_ref().map_or_else(unlearned, |material| material.whole_bytes());
         let (population, task) = self.people((&plan, clients), (material, payload_bytes), &streams)?;
@@ -224,6 +230,11 @@ impl WorldPlan {
         budget: Budget,
     ) -> Result<Option<Hindsight>, WorldError> {
         let plan = self.hindsight.as_ref();
+        if plan.is_some() && self.declared_measures().is_personal {
+            let message = "compares models that a server judges, and clients keep a part of each; take the regret out, or \
+                           the algorithm's private layers";
+            return Err(WorldError::scenario("regret.counterfactual", message));
+        }
         // A sum over clients needs models to be scored; the value of a set may come from a script.
         let needs_models = plan.is_some_and(|plan| plan.utility.of_sets().is_none());
         let learns = task.is_some_and(|task| !needs_models || !task.layout().is_empty());

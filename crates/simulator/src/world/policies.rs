@@ -138,23 +138,27 @@ impl World {
         let Wants { loss_rms, quality, deviation, norm, update, change, model_quality, edge_accuracy } = policy.wants();
         let wanted = [
             ("loss_rms", loss_rms, has_losses),
-            ("quality", quality, has_model && self.measures.main().is_some()),
+            ("quality", quality, has_model && self.measures.judged().is_some()),
             ("deviation", deviation.is_some(), has_model),
             ("the norm", norm, has_model),
             ("the parameters", update, has_model),
             ("the changes", change, has_model),
-            ("the quality of models", model_quality, self.measures.main().is_some()),
+            ("the quality of models", model_quality, self.measures.judged().is_some()),
         ];
         let missing: Vec<&str> =
             wanted.iter().filter(|(_, is_wanted, has)| *is_wanted && !has).map(|&(what, ..)| what).collect();
         if !missing.is_empty() {
+            let why = match self.measures.is_personal {
+                true => "clients keep a part of each model, so that no server can judge one",
+                false => "has no such thing",
+            };
             let message = format!(
-                "wants {} of updates, and this task ({name}) has no such thing; take another task or policy",
+                "wants {} of updates, and this task ({name}) {why}; take another task or policy",
                 missing.join(", ")
             );
             return Err(Complaint::new("", message));
         }
-        if edge_accuracy.is_some() && self.measures.main().is_none() {
+        if edge_accuracy.is_some() && self.measures.judged().is_none() {
             let message = format!(
                 "wants the accuracy of models, and this task ({name}) measures nothing; take another task or policy"
             );
@@ -162,7 +166,7 @@ impl World {
         }
         self.check_private_mean(&*policy)?;
         let Capabilities { layout, bounds: _, subsets, forecast } = policy.capabilities();
-        let is_judged = has_model && self.measures.main().is_some();
+        let is_judged = has_model && self.measures.judged().is_some();
         let lacking = [
             ("the layout of the model", layout && !has_model, "this task has no model; take another task"),
             (

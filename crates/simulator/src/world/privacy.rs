@@ -8,17 +8,18 @@ use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::{Measure, Measures};
 use fedgenie_core::rng::Streams;
 use fedgenie_learning::algorithm::privacy::{Accountant, DpFedAvg, DpFedAvgConfig, NoiseAt, PrivacyEntry, Released};
-use fedgenie_learning::algorithm::{Algorithm, Scene};
+use fedgenie_learning::algorithm::{Algorithm, AlgorithmsConfig, Scene, personal_layers};
 use fedgenie_learning::task::Task;
 use std::sync::Arc;
 
 /// The metric of what a run has told so far of whether a client took part.
 pub const EPSILON: Measure = Measure::error("epsilon");
 
-/// The measures of a task, with those of hostile clients and of privacy.
+/// The measures of a task, with those of hostile clients and of privacy, where clients may keep a part of the model.
 pub fn measures_of_run(
     adversary: Option<&AdversaryConfig>,
     privacy: Option<&DpFedAvgConfig>,
+    algorithm: &AlgorithmsConfig,
     mut measures: Measures,
 ) -> Measures {
     if let Some(config) = adversary {
@@ -27,6 +28,7 @@ pub fn measures_of_run(
     if privacy.is_some_and(|config| config.noise_multiplier > 0.0) {
         measures.of_run.push(EPSILON);
     }
+    measures.is_personal = personal_layers(algorithm).is_some();
     measures
 }
 
@@ -35,7 +37,10 @@ pub fn measures_of_run(
 pub(crate) struct Ledger {
     accountant: Accountant,
     config: DpFedAvgConfig,
+    /// Why sampling makes ε smaller, or does not.
     why: String,
+    /// What ε does not cover.
+    uncovered: Option<String>,
     /// ε of so many models, worked out last.
     known: (u64, Option<f64>),
 }
@@ -55,7 +60,8 @@ impl Ledger {
             epsilon: self.epsilon(released.models),
             delta: self.config.delta,
             sampling: self.accountant.sampling(),
-            why: self.why.clone(),
+            why: self.uncovered.iter().fold(self.why.clone(), |why, uncovered| format!("{why}; {uncovered}")),
+            uncovered: self.uncovered.clone(),
             clip: self.config.adapts().then_some(released.clip),
         }
     }
@@ -71,7 +77,7 @@ impl World {
     /// The accountant of a run of a policy, where there is a private mean.
     pub(crate) fn ledger(&self, policy: &dyn Policy) -> Option<Ledger> {
         let config = self.training.algorithm.privacy.as_ref()?.config;
-        let (sampling, mut why) = match self.sampled(&config, policy) {
+        let (sampling, why) = match self.sampled(&config, policy) {
             Ok(probability) => (probability, format!("each client is drawn by itself, with probability {probability}")),
             Err(reason) => (1.0, format!("no amplification by sampling: {reason}")),
         };
@@ -84,12 +90,11 @@ impl World {
             ("what clients declare of their data", policy.reads_declared_data()),
         ];
         let reads: Vec<&str> = reads.into_iter().filter(|(_, reads)| *reads).map(|(what, _)| what).collect();
-        if !reads.is_empty() {
-            why += &format!("; the policy decides by {} without noise, which ε does not cover", reads.join(", "));
-        }
+        let uncovered = (!reads.is_empty())
+            .then(|| format!("the policy decides by {} without noise, which ε does not cover", reads.join(", ")));
         let accountant = Accountant::new(&config, sampling);
         let known = (0, accountant.epsilon(0));
-        Some(Ledger { accountant, config, why, known })
+        Some(Ledger { accountant, config, why, uncovered, known })
     }
 
     /// Refuses a policy under which no round makes a private model.

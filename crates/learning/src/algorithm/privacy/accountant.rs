@@ -20,6 +20,9 @@ pub struct PrivacyEntry {
     pub sampling: f64,
     /// Why `q` is what it is, and what ε does not cover.
     pub why: String,
+    /// What ε does not cover, as `why` ends with it; known while the run is under way.
+    #[serde(skip)]
+    pub uncovered: Option<String>,
     /// The bound of the next round, where it adapts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,

@@ -24,6 +24,26 @@ fn sizes(partition: &Partition) -> Vec<usize> {
     (0..partition.clients()).map(|client| partition.size(ClientId::from_index(client))).collect()
 }
 
+/// Of 12, 3 and 1 examples a share of 0.3 is 3, 0 and 0; what is held out is drawn, and both parts keep their order.
+#[test]
+fn clients_hold_a_share_of_their_examples_out() {
+    let partition = Partition::deal((0..16).rev().collect(), &[12, 3, 1]);
+    let (kept, held) = partition.held_out(0.3, &Streams::new(5)).unwrap();
+    assert_eq!((sizes(&kept), sizes(&held)), (vec![9, 3, 1], vec![3, 0, 0]));
+    for client in (0..3).map(ClientId) {
+        let [kept, held, all] = [&kept, &held, &partition].map(|partition| partition.client(client).to_vec());
+        assert!(kept.is_sorted_by(|one, next| one > next) && held.is_sorted_by(|one, next| one > next));
+        let mut both = [kept, held].concat();
+        both.sort_unstable_by(|one, other| other.cmp(one));
+        assert_eq!(both, all);
+    }
+    assert_eq!(held.rows().len(), 3);
+    let other = partition.held_out(0.3, &Streams::new(6)).unwrap();
+    assert_ne!(held, other.1, "another seed holds out others");
+    // At least one example is left to train on.
+    assert_eq!(sizes(&partition.held_out(0.999_999_999_999, &Streams::new(5)).unwrap().1), [11, 2, 0]);
+}
+
 /// Gamma(1/2) is half a squared standard normal variate.
 fn half_gamma_quantile(u: f64) -> f64 {
     let z = standard_normal(0.5 + 0.5 * u);

@@ -3,13 +3,16 @@
 //! # Definition
 //! `majority` gives every example the share `n_c / n` of each class among training rows as its probability: its class
 //! is the most frequent one, the smallest on ties, and its loss the cross-entropy of these shares. `mean` predicts the
-//! mean of the training rows' numbers. Rows for validation are not among them. Values that are not finite are left out,
-//! as the loss of a class without training rows.
+//! mean of the training rows' numbers. Rows that nobody trains on are not among them. On clients' own data there are
+//! beside these `own-majority` and `own-mean`, which know the training rows of that client instead. Values that are not
+//! finite are left out, as the loss of a class without training rows.
 
 use super::{Labelled, On};
 use crate::data::{Dataset, Targets};
+use crate::metric::Definition;
 use crate::model::{Batch, Evaluation, Outputs, targets};
 use crate::task::Controls;
+use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::ln;
 use fedgenie_core::metric::Place;
 
@@ -29,6 +32,12 @@ struct Constant {
 }
 
 impl Constant {
+    /// By the shares of classes.
+    fn of_counts(counts: &[usize]) -> Self {
+        let all = counts.iter().sum::<usize>() as f64;
+        Self { outputs: counts.iter().map(|&count| ln(count as f64 / all)).collect() }
+    }
+
     fn measured(&self, batch: &Batch<'_>) -> (Evaluation, Outputs) {
         let examples = batch.examples.len();
         let targets = targets(&[*batch]);
@@ -56,16 +65,7 @@ impl Constant {
 impl Labelled {
     /// The metrics of the constants on test and validation data.
     pub(super) fn controls(&self) -> Controls {
-        let set_aside = &self.valid_examples;
-        let honest = self.honest.as_ref().unwrap_or(&self.data);
-        let (name, outputs) = match counts(&honest.train, set_aside) {
-            Some(counts) => {
-                let all = counts.iter().sum::<usize>() as f64;
-                ("majority", counts.into_iter().map(|count| ln(count as f64 / all)).collect())
-            }
-            None => ("mean", vec![self.mean_number()]),
-        };
-        let constant = Constant { outputs };
+        let (name, constant) = self.constant();
         let mut found = Vec::new();
         for (on, place) in [(On::Test, Place::Test), (On::Valid, Place::Valid)] {
             for (data, examples) in self.lists(on).iter().filter(|(_, examples)| !examples.is_empty()) {
@@ -79,9 +79,57 @@ impl Labelled {
         vec![(name, found)]
     }
 
+    /// The constant that knows all training rows.
+    fn constant(&self) -> (&'static str, Constant) {
+        let honest = self.honest.as_ref().unwrap_or(&self.data);
+        match counts(&honest.train, &self.aside()) {
+            Some(counts) => ("majority", Constant::of_counts(&counts)),
+            None => ("mean", Constant { outputs: vec![self.mean_number()] }),
+        }
+    }
+
+    /// The constant that knows the training rows of a client; `None` without any.
+    fn constant_of(&self, client: ClientId) -> Option<Constant> {
+        let examples = self.partition.client(client);
+        if examples.is_empty() {
+            return None;
+        }
+        Some(match targets(&[Batch { data: &self.data.train, examples: &examples }]) {
+            Targets::Classes { labels, classes } => {
+                let mut counts = vec![0; classes];
+                labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+                Constant::of_counts(&counts)
+            }
+            Targets::Values(values) => {
+                let sum: f64 = values.iter().map(|&value| f64::from(value)).sum();
+                Constant { outputs: vec![sum / values.len() as f64] }
+            }
+        })
+    }
+
+    /// The measures of the constants on each client's own data.
+    pub(super) fn constants_at_clients(&self) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+        let (name, constant) = self.constant();
+        let own_name = if name == "mean" { "own-mean" } else { "own-majority" };
+        let clients = || (0..self.of_clients().clients()).map(ClientId::from_index);
+        let measured = |client: ClientId, constant: &Constant| {
+            let examples = self.of_clients().client(client);
+            let batch = Batch { data: &self.data.train, examples: &examples };
+            (!examples.is_empty()).then(|| {
+                let (sums, outputs) = constant.measured(&batch);
+                let of = |metric: &&Definition| metric.of_examples(&sums, metric.needs_outputs().then_some(&outputs));
+                self.metrics.iter().map(of).collect()
+            })
+        };
+        let of_all = clients().map(|client| measured(client, &constant)).collect();
+        let of_own = clients().map(|client| measured(client, &self.constant_of(client)?)).collect();
+        vec![(name, of_all), (own_name, of_own)]
+    }
+
     /// The mean number of the training rows; NaN without any.
     fn mean_number(&self) -> f64 {
-        let is_for_training = |row: &u32| self.valid_examples.binary_search(row).is_err();
+        let aside = self.aside();
+        let is_for_training = |row: &u32| aside.binary_search(row).is_err();
         let rows: Vec<u32> = (0..self.data.train.examples() as u32).filter(is_for_training).collect();
         match targets(&[Batch { data: &self.data.train, examples: &rows }]) {
             Targets::Values(values) => values.iter().map(|&value| f64::from(value)).sum::<f64>() / rows.len() as f64,

@@ -121,6 +121,14 @@ impl Task for WithOwnModels {
         self.shared.appendix()
     }
 
+    fn whole(&self) -> Option<Arc<dyn Task>> {
+        Some(Arc::new(self.shared.clone()))
+    }
+
+    fn controls_of_clients(&self) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+        self.shared.controls_of_clients()
+    }
+
     fn private(&self) -> Option<&dyn PrivateState> {
         Some(self)
     }
@@ -148,8 +156,8 @@ impl PrivateState for WithOwnModels {
         private.copy_from_slice(&self.initial);
     }
 
-    fn is_model(&self) -> bool {
-        true
+    fn tensors(&self) -> Vec<TensorLayout> {
+        self.shared.tensors()
     }
 }
 

@@ -106,6 +106,32 @@ fn a_constant_of_the_most_frequent_class_is_a_control() {
     }
 }
 
+/// Clients with the classes 2, 2, 0 and 0, 1, measured on 2, 1 and on 0: the most frequent class of all is 0, as that
+/// of the second client, the smaller of two; that of the first is 2, and it knows no class 1.
+#[test]
+fn constants_at_clients_know_all_or_one() {
+    let targets = Targets::Classes { labels: vec![2, 2, 0, 0, 1, 2, 1, 0], classes: 3 };
+    let train = Dataset::new(Array2::zeros((8, SHAPE.len())), targets).with_shape(SHAPE);
+    let data = Split { test: train.clone(), train };
+    let task = Labelled::new(Arc::new(data), normalised(), Partition::deal((0..5).collect(), &[3, 2]), None)
+        .measured_on(Partition::deal((5..8).collect(), &[2, 1]));
+    let found = task.controls_of_clients();
+    let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["majority", "own-majority"]);
+    let values = |control: usize, client: usize| found[control].1[client].clone().unwrap();
+    let ln = |share: f64| -share.ln();
+    for (control, client, loss, accuracy) in [
+        (0, 0, f64::midpoint(ln(0.4), ln(0.2)), 0.0),
+        (0, 1, ln(0.4), 1.0),
+        (1, 0, f64::INFINITY, 0.5),
+        (1, 1, ln(0.5), 1.0),
+    ] {
+        let found = values(control, client);
+        let is_near = found[0] == loss || (found[0] - loss).abs() < 1e-12;
+        assert!(is_near && found[1] == accuracy, "{control} {client}: {found:?}, by hand {loss} {accuracy}");
+    }
+}
+
 /// Training numbers −1, −0.9, …, 1.9 on which it is tested as well: mean 0.45, mean squared error their variance,
 /// 0.01·(30² − 1)/12.
 #[test]

@@ -324,6 +324,8 @@ impl Learning<'_> {
         let mut of_model = vec![f64::NAN; measures.of_model.len()];
         let mut held_out = vec![self.no_values(); if measures.has_valid { 2 } else { 1 }];
         if self.state.models.len() == 1 || scopes.is_empty() {
+            // A part of a model is measured at no place but clients.
+            held_out.truncate(if measures.is_personal { 0 } else { held_out.len() });
             let found = self.task.measure_all(state, self.effort(parallel), &mut held_out, &mut of_model);
             self.faults.or(("evaluate", None), found, ());
         } else {

@@ -18,14 +18,14 @@ impl Learning<'_> {
     /// The contents of a file with the algorithm's memory, if it has one: `server.c.TENSOR` and, of clients that have
     /// some, `client.K.c.TENSOR`, with the names and shapes of the model's file; `server.centre.TENSOR` is the last
     /// change of the model, where the combination remembers it, `client.K.error.TENSOR` what encodings left over,
-    /// `client.K.model.TENSOR` a client's own model.
+    /// `client.K.model.TENSOR` a client's own model, or its part of one.
     pub fn memory_file(&self) -> Option<Vec<u8>> {
         let memory = &self.state.memory;
         let of_job = self.learner.algorithm.job.as_ref().and_then(|job| job.remembers());
         let last = self.state.servers[0].last_change();
         let mut errors = memory.errors().peekable();
-        let keeps_models = self.task.private().is_some_and(|state| state.is_model());
-        if of_job.is_none() && last.is_empty() && errors.peek().is_none() && !keeps_models {
+        let own = self.task.private().map_or_else(Vec::new, |state| state.tensors());
+        if of_job.is_none() && last.is_empty() && errors.peek().is_none() && own.is_empty() {
             return None;
         }
         let named = |of: String, numbers: &[f32]| {
@@ -44,8 +44,11 @@ impl Learning<'_> {
                 memory.clients().map(|(client, numbers)| named(format!("client.{}.{of_client}", client.0), numbers));
             tensors.extend(of_clients.flatten());
         }
-        let models = keeps_models.then(|| self.state.private.entries()).into_iter().flatten();
-        tensors.extend(models.flat_map(|(client, model)| named(format!("client.{}.model", client.0), model)));
+        for (client, numbers) in self.state.private.entries() {
+            let named =
+                |tensor: Tensor| Tensor { name: format!("client.{}.model.{}", client.0, tensor.name), ..tensor };
+            tensors.extend(own.iter().map(|tensor| named(tensor.of(numbers))));
+        }
         tensors.extend(errors.flat_map(|(client, numbers)| named(format!("client.{}.error", client.0), numbers)));
         Some(to_safetensors(&tensors))
     }

@@ -294,21 +294,26 @@ impl<'w> Buffered<'w> {
         server.check_told(told, Asker::Server, server.round())
     }
 
-    /// The round is over: with a new model if the buffer is full, or without one if virtual time is over before.
+    /// The round is over: with a new model if the buffer is full and has enough for one, or without one if virtual time
+    /// is over before (`is_cut`).
     fn close(
         &mut self,
         engine: &mut Engine<'_>,
         server: &mut Server<'w>,
         round: RoundUnderWay,
-        is_abandoned: bool,
+        is_cut: bool,
     ) -> Result<(), RunError> {
         let work = self.buffer.iter().filter_map(|&id| {
             let age = server.round().since(engine.jobs[id].round);
             Work::of(&engine.jobs[id], age, self.rule.staleness.weight(age))
         });
+        let work: Vec<Work> = work.collect();
+        // A buffer may have several updates of one client.
+        let is_enough = server.learning.as_ref().is_none_or(|learning| learning.has_enough(&work));
+        let is_abandoned = is_cut || !is_enough;
         let intake = match is_abandoned {
             true => Intake::Nothing,
-            false => Intake::Updates(work.collect(), self.rule.combine),
+            false => Intake::Updates(work, self.rule.combine),
         };
         let Self { selector: Selector { policy, turn, .. }, jobs, .. } = self;
         let sought = server.sought(&**policy);

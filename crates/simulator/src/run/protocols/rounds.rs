@@ -323,10 +323,8 @@ impl<'w> Rounds<'w> {
         let dispatched = self.cohort.jobs.first().map_or(now, |&id| engine.jobs[id].dispatched);
         let has_enough = self.cohort.arrived.len() >= self.take();
         let timeout = self.cut.filter(|&cut| now - dispatched >= cut && !has_enough);
-        let least = server.learning.as_ref().map_or(0, |learning| learning.least_updates());
-        let is_abandoned = self.cohort.arrived.len() < self.rule.quorum.max(least);
         self.carried += self.cohort.stop_waiting(engine, self.rule.carry.is_some(), &mut self.jobs)?;
-        let intake = self.intake(engine, server, is_abandoned)?;
+        let (intake, is_abandoned) = self.intake(engine, server)?;
         let told = self.cohort.report(engine, &mut *self.selector.policy, server.round(), timeout);
         server.check_told(told, Asker::Server, server.round())?;
         self.end_with(engine, server, round, intake, hindsight, is_abandoned)?;
@@ -335,26 +333,24 @@ impl<'w> Rounds<'w> {
         engine.check_pending(self.carried)
     }
 
-    /// The updates that arrived, with the late ones of earlier rounds. An abandoned round leaves the model as it was.
-    fn intake(
-        &mut self,
-        engine: &mut Engine<'_>,
-        server: &Server<'_>,
-        is_abandoned: bool,
-    ) -> Result<Intake<'w>, RunError> {
+    /// The updates that arrived, with the late ones of earlier rounds, and whether the round is abandoned for want of
+    /// them, which leaves the model as it was.
+    fn intake(&mut self, engine: &mut Engine<'_>, server: &Server<'_>) -> Result<(Intake<'w>, bool), RunError> {
         let staleness = self.rule.carry.unwrap_or_default();
         let mut work = Vec::new();
         for &id in self.cohort.arrived.iter().chain(&self.joining) {
             let job = &engine.jobs[id];
             engine.audit.age(job.client, job.round, server.round())?;
-            if is_abandoned {
-                engine.waste(id);
-            } else {
-                let age = server.round().since(job.round);
-                work.extend(Work::of(job, age, staleness.weight(age)));
-            }
+            let age = server.round().since(job.round);
+            work.extend(Work::of(job, age, staleness.weight(age)));
+        }
+        let is_enough = server.learning.as_ref().is_none_or(|learning| learning.has_enough(&work));
+        let is_abandoned = self.cohort.arrived.len() < self.rule.quorum || !is_enough;
+        if is_abandoned {
+            self.cohort.arrived.iter().chain(&self.joining).for_each(|&id| engine.waste(id));
+            work.clear();
         }
         self.jobs.joined.extend(self.joining.iter().map(|&id| (engine.jobs[id].client, engine.jobs[id].round)));
-        Ok(Intake::Updates(work, Combine::Changes))
+        Ok((Intake::Updates(work, Combine::Changes), is_abandoned))
     }
 }
