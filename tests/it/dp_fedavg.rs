@@ -64,9 +64,15 @@ fn a_buffer_of_one_client_makes_no_model_where_two_are_needed() {
     let scenario = with("clip = { start = 0.4 }\nnoise_multiplier = 0.15");
     let scenario =
         changed(&scenario, "[protocol.synchronous]\ncohort = 9", "[protocol.buffered]\nconcurrency = 9\nbuffer = 2");
-    let times =
-        "compute = { each = [\"1 s\", \"1 h\", \"1 h\", \"1 h\", \"1 h\", \"1 h\", \"1 h\", \"1 h\", \"1 h\"] }";
-    let (_, rounds) = rounds_of(&changed(&scenario, "compute = { constant = \"2 s\" }", times));
+    let group = |name: &str, count: u32, compute: &str| {
+        let phases = [("download", "1 s"), ("compute", compute), ("upload", "1 s")];
+        let phases = phases.map(|(phase, time)| format!("latency.{phase} = {{ constant = \"{time}\" }}\n")).concat();
+        format!("[[population.group]]\nname = \"{name}\"\ncount = {count}\n{phases}")
+    };
+    let phases = [("download", "1 s"), ("compute", "2 s"), ("upload", "1 s")];
+    let alike = phases.map(|(phase, time)| format!("{phase} = {{ constant = \"{time}\" }}\n")).concat();
+    let groups = group("fast", 1, "1 s") + &group("slow", 8, "1 h");
+    let (_, rounds) = rounds_of(&changed(&scenario, &format!("[population.latency]\n{alike}"), &groups));
     assert!(rounds.len() == 9 && rounds.iter().all(|round| round["abandoned"] == true), "{rounds:?}");
     let first = rounds[0]["metrics"]["test_loss"].as_f64().unwrap();
     for round in &rounds {

@@ -230,6 +230,45 @@ fn centred_clipping_goes_on_from_its_last_change() {
     }
 }
 
+// ---------------------------------------------------------------------------------------------- agnostic
+
+/// The nearest numbers of at least 0 whose sum is 1, by bisection.
+fn simplex(numbers: &[f64]) -> Vec<f64> {
+    let moved = |shift: f64| numbers.iter().map(move |number| (number + shift).max(0.0));
+    let (mut low, mut high) = (-1e3, 1e3);
+    for _ in 0..200 {
+        let middle = f64::midpoint(low, high);
+        if moved(middle).sum::<f64>() < 1.0 { low = middle } else { high = middle }
+    }
+    moved(low).collect()
+}
+
+/// Losses move the mixture, by which changes count; some clients end without any weight.
+#[test]
+fn agnostic_learning_is_found_again() {
+    let clients = spread();
+    let averaged = course(|model, turn| plain_mean(&changes(model, &clients, turn)));
+    for (keys, lr) in [("", 0.1), ("lr = 0.02\n", 0.02), ("lr = 0.5\n", 0.5)] {
+        let mut mixture = vec![1.0 / 9.0; 9];
+        let mut without = 0;
+        let expected = course(|model, turn| {
+            let scale = 9.0 / turn.len() as f64;
+            let mut change = vec![0.0; 3];
+            let old = mixture.clone();
+            for (&client, own) in turn.iter().zip(changes(model, &clients, turn)) {
+                add(&mut change, scale * old[client as usize], &own);
+                mixture[client as usize] += lr * scale * loss(model, &clients[client as usize]);
+            }
+            mixture = simplex(&mixture);
+            without += mixture.iter().filter(|share| **share == 0.0).count();
+            change
+        });
+        assert!(apart(&expected, &averaged) > 0.01, "{keys}it is not averaging");
+        assert!(lr < 0.1 || without > 3, "{keys}the projection cuts: {without}");
+        assert_course(&clients, &format!("[algorithm.afl-minimax]\n{keys}"), &expected);
+    }
+}
+
 // ---------------------------------------------------------------------------------------------- q-FedAvg
 
 /// The change by losses `F` and changes `δ`, where `d = −L δ`.

@@ -262,6 +262,51 @@ fn clients_are_measured_on_what_they_hold_out() {
     }
 }
 
+/// Two epochs of one step each, from the model after a round: the shared one, or each client's own. Records and digest
+/// are as without it.
+#[test]
+fn clients_train_the_last_model_further() {
+    let clients = spread();
+    let run = |entry: &str, tune: &str| {
+        let text = format!("{}[evaluate]\nclients = true\n{tune}", with(entry));
+        let place = Workplace::with(&changed(&text, "rounds = 9", "rounds = 1"));
+        place.write("table.csv", table(&clients));
+        place.run_into("out", &[]);
+        let run: serde_json::Value = serde_json::from_slice(&place.read("out/runs/random-s1/run.json")).unwrap();
+        (run, place.read("out/runs/random-s1/rounds.jsonl"))
+    };
+    let tune = "fine_tune = { epochs = 2 }\n";
+    let mut average = vec![0.0; 3];
+    let total: usize = clients.iter().map(Vec::len).sum();
+    for examples in &clients {
+        add(&mut average, examples.len() as f64 / total as f64, &job_of(STEPS, &[0.0; 3], examples, |_, _| 0.0));
+    }
+    let (shared, own) = course(&clients, &[2], None);
+    let whole = |client: usize| vec![shared[0][0], shared[0][1], own[client].1[0]];
+    for (entry, starts) in [
+        ("fedavg]", (0..9).map(|_| average.clone()).collect::<Vec<Change>>()),
+        ("fedper]\nprivate = [\"linear.bias\"]", (0..9).map(whole).collect()),
+    ] {
+        let tuned = |client: usize| {
+            let mut model = starts[client].clone();
+            let change = job_of(2, &model, &clients[client], |_, _| 0.0);
+            add(&mut model, 1.0, &change);
+            loss(&model, &clients[client])
+        };
+        let expected = (0..9).map(tuned).sum::<f64>() / 9.0;
+        let (found, rounds) = run(entry, tune);
+        let value = |name: &str| found["final"][name].as_f64().unwrap();
+        assert!((value("client_loss_mean_tuned") - expected).abs() < 1e-5, "{entry}: {found} beside {expected}");
+        assert!(value("client_loss_mean_tuned") < value("client_loss_mean"));
+        let (plain, plain_rounds) = run(entry, "");
+        assert!(
+            plain["digest"] == found["digest"]
+                && plain_rounds == rounds
+                && plain["final"].get("client_loss_mean_tuned").is_none()
+        );
+    }
+}
+
 /// Controls of clients' own models are those of plain averaging: a model as a whole.
 #[test]
 fn controls_are_trained_as_wholes() {
@@ -310,6 +355,8 @@ fn what_is_not_defined_is_refused() {
         (split("validation = 0.2"), "take validation of the task out"),
         (split("held_out = 1.0"), "held_out"),
         (changed(TABLE, "partition = \"by-column\"", "partition = \"by-column\"\nheld_out = 0.2"), "evaluate.clients"),
+        (with("fedavg]\n[evaluate]\nfine_tune = { epochs = 1 }"), "write clients = true"),
+        (with("fedavg]\n[evaluate]\nclients = true\nfine_tune = { epochs = 0 }"), "fine_tune.epochs"),
         (recommendation, "labelled examples"),
     ] {
         let place = Workplace::with(&text);

@@ -20,7 +20,7 @@
 mod id;
 mod statistic;
 
-pub use id::{MetricId, Place};
+pub use id::{MetricId, Models, Place};
 pub use statistic::{Statistic, between};
 
 use crate::config::Complaint;
@@ -163,7 +163,7 @@ pub struct Names(BTreeMap<String, MetricId>);
 impl Names {
     /// The names that a run may have if its task declares these metrics.
     pub fn of(metrics: &[Metric]) -> Self {
-        let all = metrics.iter().flat_map(|metric| [metric.id, metric.id.last()]);
+        let all = metrics.iter().flat_map(|metric| [metric.id, metric.id.last(), metric.id.tuned()]);
         Self(all.map(|id| (id.to_string(), id)).collect())
     }
 

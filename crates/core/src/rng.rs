@@ -53,7 +53,8 @@ pub enum Purpose {
     /// loss, entity = client, index = 8; features of synthetic items, index = 9 to 12; negatives of test and validation
     /// losses, entity = user, index = 13 and 14; features of nodes, entity = user, index = 15, and entity = item,
     /// index = 16; synthetic ratings with trust, index = 17 to 21; training
-    /// rows for validation, entity = 0, index = 22.
+    /// rows for validation, entity = 0, index = 22; models and examples of synthetic clients, entity = client, index = 23
+    /// and 24.
     Example = 7,
     /// Which examples go to which client: entity and index as the partition documents.
     Partition = 8,

@@ -255,6 +255,16 @@ impl Scenario {
                 let message = format!("the task ({task}) measures nothing on a client's own data; take the key out");
                 return Err(wrong(Complaint::new("evaluate.clients", message)));
             }
+            if sections.evaluate.fine_tune.is_some() && !plan.task.about().trains {
+                let task = plan.task.about().name;
+                let message = format!("the task ({task}) trains nothing; take the key out");
+                return Err(wrong(Complaint::new("evaluate.fine_tune", message)));
+            }
+            if sections.evaluate.fine_tune.is_some() && plan.clusters.is_some() {
+                let message =
+                    "clients of several models are not told apart once a run is over; take [clusters] or the key out";
+                return Err(wrong(Complaint::new("evaluate.fine_tune", message)));
+            }
             if plan.task.about().holds_out && !sections.evaluate.clients {
                 let message = "clients hold examples out (held_out of the task), on which nothing is measured; write true, or \
                                take held_out out";

@@ -116,7 +116,7 @@ fn main() {
             let config = AggregationConfig { weighting: Some(Weighting::Uniform), ..AggregationConfig::default() };
             let combine = algorithm(text).combine;
             let mut server =
-                ServerOptimizer::new(&config, Layout::dense(PARAMETERS, PARAMETERS)).with_combination(combine);
+                ServerOptimizer::new(&config, Layout::dense(PARAMETERS, PARAMETERS)).with_combination(combine, 0);
             let found = median(runs, || {
                 let mut model = start.clone();
                 server.apply(&mut model, &contributions, 0, 0);

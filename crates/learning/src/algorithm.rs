@@ -44,6 +44,7 @@
 //! Write `algorithm/NAME.rs` with a `Config` that implements [`AlgorithmSettings`], and a [`JobRule`], a [`Combine`] or
 //! both; declare the module and add one line to [`AlgorithmConfig`] below.
 
+pub mod afl_minimax;
 pub mod bulyan;
 pub mod centred_clipping;
 mod config;
@@ -137,6 +138,7 @@ pub trait AlgorithmSettings {
 components! {
     /// An algorithm, for example `scaffold = { option = 2 }`.
     pub enum AlgorithmConfig: AlgorithmSettings = "algorithm" {
+        "afl-minimax" => AflMinimax(afl_minimax::Config) in "algorithm/afl_minimax.rs";
         "bulyan" => Bulyan(bulyan::Config) in "algorithm/bulyan.rs";
         "centred-clipping" => CentredClipping(centred_clipping::Config) in "algorithm/centred_clipping.rs";
         "ditto" => Ditto(ditto::Config) in "algorithm/ditto.rs";
@@ -262,6 +264,14 @@ pub trait Combine: Debug + Send + Sync {
         false
     }
 
+    /// Whether the server remembers a number for each client, `1/N` at first: [`Gathered::mixture`].
+    fn remembers_clients(&self) -> bool {
+        false
+    }
+
+    /// Changes these numbers after a round with these contributions, ascending by client and job.
+    fn mix(&self, _contributions: &[&Contribution<'_>], _mixture: &mut [f64]) {}
+
     /// How one number is made of the changes of one parameter, in the place of their weighted mean.
     fn of_numbers(&self) -> Option<&dyn OfNumbers> {
         None
@@ -348,8 +358,8 @@ pub struct Algorithm {
     pub compression: Option<CompressionConfig>,
     /// How clients train models of their own, if they have any.
     pub own_models: Option<OwnModels>,
-    /// Epochs of a job in which the part that stays with its client is trained, before the rest is.
-    pub private_epochs: Option<u32>,
+    /// Which parts of the model stay with clients, if some do.
+    pub personal: Option<PersonalLayers>,
     /// The private mean, in the place of the combination.
     pub privacy: Option<Arc<DpFedAvg>>,
 }
@@ -387,7 +397,7 @@ impl Algorithm {
             }
             found.job = job.or(found.job);
             found.own_models = own_models.or(found.own_models);
-            found.private_epochs = personal.and_then(|personal| personal.private_epochs).or(found.private_epochs);
+            found.personal = personal.or(found.personal);
             found.combined_by = combine.as_ref().map(|_| name).or(found.combined_by);
             found.combine = combine.or(found.combine);
         }
@@ -411,7 +421,12 @@ impl Algorithm {
     /// Whether jobs do more than the usual work: an inference pass, further training, or encoding.
     pub fn works_more(&self) -> bool {
         let encodes = self.compression.as_ref().is_some_and(|compression| compression.encode_rate.is_some());
-        self.needs_loss() || self.own_models.is_some() || self.private_epochs.is_some() || encodes
+        self.needs_loss() || self.own_models.is_some() || self.private_epochs().is_some() || encodes
+    }
+
+    /// Epochs of a job in which the part that stays with its client is trained, before the rest is.
+    pub fn private_epochs(&self) -> Option<u32> {
+        self.personal.as_ref().and_then(|personal| personal.private_epochs)
     }
 
     /// Whether each job makes an inference pass over the client's examples beside its training.

@@ -11,6 +11,7 @@
 //! | [`source`] | how a scenario says where examples come from |
 //! | [`held_out`] | which rows of a single table are for testing |
 //! | [`synthetic`] | linear regression data, drawn from the seed |
+//! | [`synthetic_clients`] | classes by models of clients that differ, drawn from the seed |
 //! | [`synthetic_images`] | images of classes, drawn from the seed |
 //! | [`validation`] | which training rows are for validation |
 //! | [`partition`] | which training examples go to which client |
@@ -31,6 +32,7 @@ pub mod partition;
 pub mod rows;
 pub mod source;
 pub mod synthetic;
+pub mod synthetic_clients;
 pub mod synthetic_images;
 pub mod validation;
 

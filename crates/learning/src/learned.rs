@@ -66,7 +66,7 @@ impl Learner {
         let layout = Arc::new(layout.clone());
         let make = |config: &AggregationConfig| {
             let server = ServerOptimizer::new(config, layout.clone());
-            server.with_combination(algorithm.combine.clone()).with_privacy(algorithm.privacy.clone())
+            server.with_combination(algorithm.combine.clone(), clients).with_privacy(algorithm.privacy.clone())
         };
         let mean = AggregationConfig { server: ServerConfig::default(), ..aggregation.clone() };
         let server = make(aggregation).with_aging(aging).with_rule(algorithm.outside.clone());

@@ -36,7 +36,7 @@ pub use crate::world::Metrics;
 pub use asked::Heard;
 pub use controls::Part;
 pub use error::{Role, RunError};
-pub use learning::Trial;
+pub use learning::{Trial, Tuned};
 pub use meters::{End, Evaluations};
 pub use owned::OwnedRun;
 pub use round::RunSettings;

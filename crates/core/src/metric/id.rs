@@ -36,8 +36,30 @@ impl Place {
     }
 }
 
-/// The end of the name of a mean over the last evaluated rounds.
-const LAST: &str = "_last";
+/// Which models of a run are measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Models {
+    /// That of a round.
+    #[default]
+    Round,
+    /// Those of the last evaluated rounds, of which it is the mean.
+    Last,
+    /// What clients make of the last one when they train it further.
+    Tuned,
+}
+
+impl Models {
+    const ALL: [Self; 3] = [Self::Round, Self::Last, Self::Tuned];
+
+    /// The end of a metric's name.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Round => "",
+            Self::Last => "_last",
+            Self::Tuned => "_tuned",
+        }
+    }
+}
 
 /// Identity of a metric. Its text is the metric's name in scenarios, files and tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,14 +70,14 @@ pub struct MetricId {
     pub measure: &'static str,
     /// The statistic over clients or servers, at these places.
     pub over: Option<Statistic>,
-    /// Whether it is a mean over the last evaluated rounds.
-    pub is_last: bool,
+    /// Of which models.
+    pub of: Models,
 }
 
 impl MetricId {
     /// A measure at a place, without a statistic.
     pub const fn new(place: Place, measure: &'static str) -> Self {
-        Self { place, measure, over: None, is_last: false }
+        Self { place, measure, over: None, of: Models::Round }
     }
 
     /// The same measure as a statistic over clients or servers.
@@ -67,7 +89,19 @@ impl MetricId {
     /// The same metric over the last evaluated rounds.
     #[must_use]
     pub const fn last(self) -> Self {
-        Self { is_last: true, ..self }
+        Self { of: Models::Last, ..self }
+    }
+
+    /// The same metric of models that clients train further.
+    #[must_use]
+    pub const fn tuned(self) -> Self {
+        Self { of: Models::Tuned, ..self }
+    }
+
+    /// The same metric of the model of a round.
+    #[must_use]
+    pub const fn plain(self) -> Self {
+        Self { of: Models::Round, ..self }
     }
 
     /// Whether `name` is the metric's name.
@@ -83,7 +117,9 @@ impl MetricId {
 
     /// The metric of this name and place in a file. `None` if the name fits no metric at that place.
     pub(super) fn of(place: Place, name: &str) -> Option<Self> {
-        let (rest, is_last) = name.strip_suffix(LAST).map_or((name, false), |rest| (rest, true));
+        let ended =
+            [Models::Last, Models::Tuned].into_iter().find_map(|of| Some((name.strip_suffix(of.suffix())?, of)));
+        let (rest, of) = ended.unwrap_or((name, Models::Round));
         let rest = rest.strip_prefix(place.prefix())?;
         let split = |statistic: Statistic| Some((rest.strip_suffix(statistic.suffix())?.strip_suffix('_')?, statistic));
         let (measure, over) = match place {
@@ -93,7 +129,7 @@ impl MetricId {
             }
             Place::Test | Place::Valid | Place::Model => (rest, None),
         };
-        (!measure.is_empty()).then(|| Self { place, measure: super::interned(measure), over, is_last })
+        (!measure.is_empty()).then(|| Self { place, measure: super::interned(measure), over, of })
     }
 }
 
@@ -103,7 +139,7 @@ impl fmt::Display for MetricId {
         if let Some(statistic) = self.over {
             write!(formatter, "_{}", statistic.suffix())?;
         }
-        formatter.write_str(if self.is_last { LAST } else { "" })
+        formatter.write_str(self.of.suffix())
     }
 }
 
@@ -115,7 +151,7 @@ impl Default for MetricId {
 
 impl Stateful for MetricId {
     fn exchange(&mut self, state: &mut State<'_>) {
-        let Self { place, measure, over, is_last } = self;
+        let Self { place, measure, over, of } = self;
         state.choice(place, &Place::ALL);
         let mut name = (*measure).to_owned();
         state.field(&mut name);
@@ -126,7 +162,7 @@ impl Stateful for MetricId {
             true => state.choice(over.get_or_insert(Statistic::Mean), &Statistic::ALL),
             false => *over = None,
         }
-        state.field(is_last);
+        state.choice(of, &Models::ALL);
     }
 }
 

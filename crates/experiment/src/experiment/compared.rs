@@ -149,7 +149,9 @@ impl Aim {
             return known;
         }
         let mut measured = summary.runs.iter().flat_map(|run| &run.measured);
-        let is_it = |metric: &&Metric| key.split('.').next_back().is_some_and(|name| metric.id.to_string() == name);
+        let name = key.split('.').next_back().unwrap_or_default();
+        let is_it =
+            |metric: &&Metric| [metric.id, metric.id.last(), metric.id.tuned()].iter().any(|id| id.is_called(name));
         let better = measured.find(is_it).map_or(Better::Lower, |metric| metric.better);
         let unit = if key.ends_with("_s") || key.starts_with("time_to.") { "s" } else { "" };
         Self { key: key.to_owned(), words: key.to_owned(), unit, better }

@@ -21,7 +21,7 @@ use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::metrics::{Bins, Metered};
 use fedgenie_simulator::policy::PolicyConfig;
 use fedgenie_simulator::recorder::{NoSink, Sink};
-use fedgenie_simulator::run::{Evaluations, Run, RunError, RunSettings};
+use fedgenie_simulator::run::{Evaluations, Run, RunError, RunSettings, Tuned};
 use fedgenie_simulator::task::Appendix;
 use fedgenie_simulator::world::{TrainedControl, World};
 use std::path::Path;
@@ -222,14 +222,18 @@ impl Experiment {
         let warnings: Vec<String> = warnings.collect();
         let effective = self.effective(id, world, &run);
         let controls = controls_of(world, sections, &settings.evaluate, threads).map_err(failed)?;
+        let epochs = sections.evaluate.fine_tune.map(|tune| tune.epochs);
+        let tuned = epochs.map_or(Ok(Tuned::default()), |epochs| run.tuned(epochs)).map_err(failed)?;
+        let warnings = warnings.into_iter().chain(not_tuned(&tuned));
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
+        summary.final_metrics.extend(by_name(tuned.metrics));
         last.tell(&world.measures, &mut summary);
         summary.budget_bytes = world.budget.bytes;
         (summary.with, summary.sees_truth) = (arm.overridden(), Some(sees_truth));
         (summary.metrics, summary.outcomes) = metered.finish(summary.metrics.clients.take());
         summary.bound = bounded.found();
         summary.effective = effective.into();
-        let warnings: Vec<String> = warnings.into_iter().chain(summary.add_controls(controls)).collect();
+        let warnings: Vec<String> = warnings.chain(summary.add_controls(controls)).collect();
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();
         summary.measured = metrics;
@@ -251,6 +255,17 @@ fn controls_of(
         all.push(TrainedControl { name: INITIAL, metrics, models: 1, diverged: 0 });
     }
     Ok(all)
+}
+
+/// A warning of clients whose models diverged when they trained them further.
+fn not_tuned(tuned: &Tuned) -> Option<String> {
+    let Tuned { models, diverged, .. } = *tuned;
+    (diverged > 0).then(|| {
+        format!(
+            "{diverged} of {models} clients' models diverged when they were trained further, and are not measured; a smaller \
+             learning rate may help"
+        )
+    })
 }
 
 /// Adds counts of the data, and the controls that the task knows.

@@ -2,6 +2,7 @@
 
 use super::{ACTIVE_CLUSTERS, CONVERGENCE, PREFIX_INTERSECTION, REASSIGNMENTS};
 use crate::scenario::{Scenario, TargetConfig};
+use fedgenie_core::metric::{Metric, Place};
 use fedgenie_core::record::Regret;
 use std::collections::BTreeSet;
 
@@ -44,11 +45,14 @@ pub(super) fn numbers(scenario: &Scenario) -> BTreeSet<String> {
         let measured = sections.metrics(&plan.declared_measures());
         // Those of edge servers may be of the last rounds.
         let of_servers = measured.iter().filter(|metric| metric.id.over.is_some()).map(|metric| metric.id.last());
+        let is_tuned = |metric: &&Metric| evaluate.fine_tune.is_some() && metric.id.place == Place::Clients;
+        let tuned = measured.iter().filter(is_tuned).map(|metric| metric.id.tuned());
         let of_clusters = [ACTIVE_CLUSTERS, REASSIGNMENTS].into_iter().filter(|_| plan.clusters.is_some());
         let metrics: BTreeSet<String> = measured
             .iter()
             .map(|metric| metric.id)
             .chain(of_servers)
+            .chain(tuned)
             .map(|id| id.to_string())
             .chain(of_clusters.map(str::to_owned))
             .collect();

@@ -37,6 +37,10 @@ pub struct EvaluateConfig {
     /// `_sd_last`, `_min_last` and `_max_last`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<u32>,
+    /// Lets each client train its model further once the run is over, for the final metrics `client_M_mean_tuned` and
+    /// its like; in no virtual time, and in no digest. With `clients = true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fine_tune: Option<FineTune>,
     /// Amounts of clients' traffic, both ways together: the summary has the metrics of the last evaluated round within
     /// each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -51,6 +55,15 @@ pub struct EvaluateConfig {
     /// When a metric counts as one that improves no more: the summary has the first such round. The run goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<PlateauConfig>,
+}
+
+/// `fine_tune = { epochs = 1 }`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct FineTune {
+    /// Passes of a client over its own examples.
+    pub epochs: u32,
 }
 
 /// A value that a metric is to reach.
@@ -141,6 +154,12 @@ impl EvaluateConfig {
         }
         if self.refine && self.targets.is_empty() {
             return complain("refine", "is about targets, and there are none; give targets, or take it out");
+        }
+        if self.fine_tune.is_some_and(|tune| tune.epochs == 0) {
+            return complain("fine_tune.epochs", "found 0; expected at least 1");
+        }
+        if self.fine_tune.is_some() && !self.clients {
+            return complain("fine_tune", "is measured on clients' data alone; write clients = true, or take it out");
         }
         if self.last == Some(0) {
             return complain("last", "found 0; expected a number of evaluated rounds of at least 1");

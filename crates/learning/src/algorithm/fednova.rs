@@ -185,6 +185,7 @@ mod tests {
                 weights: &[1.0; 3],
                 total: 3.0,
                 centre: &[],
+                mixture: &[],
             };
             FedNova(Solver::Plain).factors(&gathered).map(|factors| factors.of)
         };

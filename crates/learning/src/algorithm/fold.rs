@@ -118,6 +118,7 @@ pub fn federated_average(global: &mut [f32], contributions: &[Contribution<'_>])
         rows: RowDivisor::Selected,
         combine: None,
         centre: &[],
+        mixture: &[],
         normalise: false,
     }
     .changes(global, contributions, 0, |_, parameters, changes| {
@@ -141,6 +142,8 @@ pub(super) struct Fold<'a> {
     pub combine: Option<&'a dyn Combine>,
     /// The last change of the model, where the combination remembers it.
     pub centre: &'a [f64],
+    /// A number for each client, where the combination remembers one.
+    pub mixture: &'a [f64],
 }
 
 /// A contribution, with the factor of each of its changes.
@@ -246,8 +249,8 @@ impl<'f> Fold<'f> {
         }
         let has_jobs = ordered.iter().all(|contribution| contribution.steps.is_some());
         let combine = self.combine.filter(|combine| has_jobs || combine.of_models());
-        let gathered =
-            Gathered { layout: self.layout, contributions: &ordered, weights: &weights, total, centre: self.centre };
+        let Self { layout, centre, mixture, .. } = *self;
+        let gathered = Gathered { layout, contributions: &ordered, weights: &weights, total, centre, mixture };
         let factors = combine.and_then(|combine| combine.factors(&gathered));
         let of_centre = factors.as_ref().map_or(0.0, |factors| factors.of_centre);
         let part = |(index, (contribution, weight)): (usize, (&'a Contribution<'a>, f64))| {

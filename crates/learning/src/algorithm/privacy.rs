@@ -313,7 +313,7 @@ impl DpFedAvg {
         for own in &clients {
             change.clear();
             change.resize(layout.len(), 0.0);
-            let gathered = Gathered { layout, contributions: own, weights: &[], total: 1.0, centre: &[] };
+            let gathered = Gathered { layout, contributions: own, weights: &[], total: 1.0, centre: &[], mixture: &[] };
             (0..own.len()).for_each(|index| gathered.add(index, 1.0, &mut change));
             let norm = sqrt(change.iter().map(|number| number * number).sum());
             let factor = if norm > released.clip { released.clip / norm } else { 1.0 };

@@ -213,6 +213,9 @@ pub struct ServerOptimizer {
     /// The last change of the model, where the combination remembers it; empty otherwise.
     #[state(with = each_shared)]
     last: Arc<Vec<f64>>,
+    /// A number for each client, where the combination remembers one; empty otherwise.
+    #[state(with = each_shared)]
+    mixture: Arc<Vec<f64>>,
     /// What the private mean remembers.
     released: Released,
 }
@@ -246,16 +249,24 @@ impl ServerOptimizer {
             first: Arc::new(first),
             second: Arc::new(second),
             last: Arc::default(),
+            mixture: Arc::default(),
             released: Released::default(),
         }
     }
 
-    /// The server, with another combination of changes.
+    /// The server, with another combination of changes of so many clients.
     #[must_use]
-    pub fn with_combination(self, combine: Option<Arc<dyn Combine>>) -> Self {
-        let remembers = combine.as_ref().is_some_and(|combine| combine.remembers_change());
-        let last = Arc::new(vec![0.0; if remembers { self.layout.len() } else { 0 }]);
-        Self { combine, last, ..self }
+    pub fn with_combination(self, combine: Option<Arc<dyn Combine>>, clients: usize) -> Self {
+        let remembers = |what: fn(&dyn Combine) -> bool| combine.as_deref().is_some_and(what);
+        let last = if remembers(|combine| combine.remembers_change()) { self.layout.len() } else { 0 };
+        let mixed = if remembers(|combine| combine.remembers_clients()) { clients } else { 0 };
+        let (last, mixture) = (Arc::new(vec![0.0; last]), Arc::new(vec![1.0 / clients as f64; mixed]));
+        Self { combine, last, mixture, ..self }
+    }
+
+    /// What the combination remembers of each client; empty if that is nothing.
+    pub fn mixture(&self) -> &[f64] {
+        &self.mixture
     }
 
     /// The last change of the model, a number for each parameter; empty where the combination does not remember it.
@@ -266,7 +277,7 @@ impl ServerOptimizer {
     /// The server, with what the combination of another one remembers.
     #[must_use]
     pub fn with_memory_of(self, other: &Self) -> Self {
-        Self { last: other.last.clone(), released: other.released, ..self }
+        Self { last: other.last.clone(), mixture: other.mixture.clone(), released: other.released, ..self }
     }
 
     /// The server, with a private mean in the place of its combination.
@@ -361,7 +372,7 @@ impl ServerOptimizer {
             changes.into_iter().for_each(|changes| step.take(0, global, &changes));
             return Ok(());
         }
-        let centre = self.last.clone();
+        let (centre, mixture) = (self.last.clone(), self.mixture.clone());
         let last = Arc::make_mut(&mut self.last);
         let fold = Fold {
             layout,
@@ -372,6 +383,7 @@ impl ServerOptimizer {
             normalise: self.normalise,
             combine: combine.as_deref(),
             centre: &centre,
+            mixture: &mixture,
         };
         fold.changes(global, contributions, population_examples, |start, parameters, changes| {
             if let Some(last) = last.get_mut(start..start + changes.len()) {
@@ -379,6 +391,9 @@ impl ServerOptimizer {
             }
             step.take(start, parameters, changes);
         });
+        if let Some(combine) = combine.as_deref().filter(|_| !mixture.is_empty()) {
+            combine.mix(&ordered(), Arc::make_mut(&mut self.mixture).as_mut_slice());
+        }
         Ok(())
     }
 }

@@ -50,6 +50,7 @@ fn entry_of(name: &str) -> String {
     let keys = match name {
         "krum" | "multi-krum" | "bulyan" => "byzantine = 1\n",
         "norm-clipping" => "norm = 1.0\n",
+        "fedper" | "fedrep" | "lg-fedavg" => "private = [\"fc\"]\n",
         _ => "",
     };
     format!("[{name}]\n{keys}")
@@ -67,11 +68,13 @@ fn every_pair_is_defined_or_refused_by_name() {
             let has = |part: fn(&dyn AlgorithmSettings, &Scene<'_>) -> bool| {
                 both.entries().iter().filter(|entry| part(entry.settings(), &scene)).count()
             };
-            let jobs = has(|settings, scene| settings.job(scene).is_some() || settings.own_models().is_some());
+            let jobs = has(|settings, scene| {
+                settings.job(scene).is_some() || settings.own_models().is_some() || settings.personal().is_some()
+            });
             let combinations = has(|settings, scene| settings.combine(scene).is_some());
             match Algorithm::new(&both, &scene) {
-                Ok(Algorithm { job, combine, own_models, .. }) => {
-                    let job = job.is_some() || own_models.is_some();
+                Ok(Algorithm { job, combine, own_models, personal, .. }) => {
+                    let job = job.is_some() || own_models.is_some() || personal.is_some();
                     assert_eq!((usize::from(job), usize::from(combine.is_some())), (jobs, combinations));
                 }
                 Err(complaint) => {
@@ -119,6 +122,8 @@ fn what_is_not_defined_is_refused_by_name() {
         ("geometric-median", Scene { has_own_combination: true, ..plain }, "of its own"),
         ("norm-clipping", Scene { rows: RowDivisor::Touched, ..plain }, "touched"),
         ("centred-clipping", Scene { has_rows: true, ..plain }, "tables"),
+        ("afl-minimax", Scene { has_edges: true, ..plain }, "protocol"),
+        ("afl-minimax", Scene { has_losses: false, ..plain }, "losses"),
         ("centred-clipping", Scene { has_edges: true, ..plain }, "protocol"),
         ("feddyn", Scene { server: &ServerConfig::Average { lr: 0.5 }, ..plain }, "average"),
         ("feddyn", Scene { proximal: 0.1, ..plain }, "[training] proximal"),

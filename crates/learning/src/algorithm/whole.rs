@@ -41,6 +41,8 @@ pub struct Gathered<'a> {
     pub total: f64,
     /// The combination's memory: the last change of the model that it made; empty if it has none.
     pub centre: &'a [f64],
+    /// The combination's number for each client; empty if it has none.
+    pub mixture: &'a [f64],
 }
 
 /// What a combination of whole updates makes of their weights.

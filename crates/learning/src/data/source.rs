@@ -7,7 +7,8 @@
 use super::cifar::{self, load_cifar_folder};
 use super::idx::{self, is_idx_folder, load_idx_folder};
 use super::{
-    DataError, Dataset, Kept, NO_FOLDER, Recent, Shape, Split, csv, folder_or_source, located, npy, synthetic_images,
+    DataError, Dataset, Kept, NO_FOLDER, Recent, Shape, Split, csv, folder_or_source, located, npy, synthetic_clients,
+    synthetic_images,
 };
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
@@ -60,6 +61,7 @@ components! {
         "csv" => Csv(csv::CsvConfig) in "csv.rs";
         "npy" => Npy(npy::NpyConfig) in "npy.rs";
         "synthetic" => Synthetic(synthetic_images::SyntheticConfig) in "synthetic_images.rs";
+        "synthetic-clients" => SyntheticClients(synthetic_clients::SyntheticClients) in "synthetic_clients.rs";
     }
 }
 

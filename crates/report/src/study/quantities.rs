@@ -34,8 +34,8 @@ impl Study<'_> {
     fn final_metrics(&self) -> Vec<Quantity> {
         let (declared, targets) = (self.measured(), self.targets());
         let of = |id: MetricId| {
-            // Over the last evaluated rounds as at the end.
-            let plain = MetricId { is_last: false, ..id };
+            // Over the last evaluated rounds, and of models that are trained further, as at the end.
+            let plain = id.plain();
             let known = declared.iter().find(|metric| metric.id == plain && plain.over != Some(Statistic::Sd));
             let better = known.map(|metric| metric.better);
             let is_aimed_at = targets.iter().any(|reached| id.is_called(&reached.target.metric));

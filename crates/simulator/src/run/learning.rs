@@ -9,11 +9,13 @@ mod hindsight;
 mod intake;
 mod subsets;
 mod trial;
+mod tuning;
 
 pub(super) use before::{Before, EdgeState};
 pub(super) use evaluation::{Evaluated, Measured, ServerScope};
 pub(super) use intake::{EdgeModel, Intake, Sought, Trained, Work};
 pub use trial::Trial;
+pub use tuning::Tuned;
 
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};

@@ -8,7 +8,7 @@ use crate::recorder::{ClusterState, Digests};
 use crate::run::Protocol;
 use crate::run::Run;
 use crate::run::error::{Failed, RunError};
-use crate::run::learning::{Learning, Trial};
+use crate::run::learning::{Learning, Trial, Tuned};
 use crate::run::round::{Asker, Server};
 use crate::run::timeline::Accounts;
 use crate::world::Metrics;
@@ -280,6 +280,16 @@ impl Run<'_> {
     /// If the task lacks a number that it measures.
     pub fn measure(&self) -> Result<Metrics, RunError> {
         if self.server.metrics.is_empty() { self.measure_again() } else { Ok(self.server.metrics.clone()) }
+    }
+
+    /// Lets each client train its model further, for so many epochs, and measures the results on clients' data; nothing
+    /// where nothing is learned. It changes nothing, and costs no virtual time.
+    ///
+    /// # Errors
+    /// If the task fails, or the run is stopped.
+    pub fn tuned(&self, epochs: u32) -> Result<Tuned, RunError> {
+        let Server { learning, settings, .. } = &self.server;
+        learning.as_ref().map_or(Ok(Tuned::default()), |learning| learning.tuned(epochs, settings.parallel))
     }
 
     /// As [`Self::measure`], also where the last round was evaluated.

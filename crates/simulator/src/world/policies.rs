@@ -172,7 +172,10 @@ impl World {
             (
                 "the quality of subsets of updates",
                 subsets && !is_judged,
-                "this task has no model that is measured; take another task",
+                match self.measures.is_personal {
+                    true => "clients keep a part of each model; take another algorithm",
+                    false => "this task has no model that is measured; take another task",
+                },
             ),
             (
                 "forecasts of availability",

@@ -47,7 +47,7 @@ impl World {
         let loss = if algorithm.needs_loss() { self.inference_of_job(client) } else { 0.0 };
         let size = self.population.data_sizes()[client.index()] as usize;
         let usual = local.examples_of(client, size);
-        let first = algorithm.private_epochs.filter(|_| usual > 0.0);
+        let first = algorithm.private_epochs().filter(|_| usual > 0.0);
         let loss = loss + first.map_or(0.0, |epochs| f64::from(epochs) * size as f64 / usual);
         let Some(own) = algorithm.own_models else { return loss };
         let of_own = match local.of_job(client, own.epochs.or(epochs)) {

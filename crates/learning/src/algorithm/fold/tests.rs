@@ -234,6 +234,7 @@ fn coefficients(aging: Aging, normalise: bool, contributions: &[Contribution<'_>
         normalise,
         combine: None,
         centre: &[],
+        mixture: &[],
     };
     let mut global = vec![1.0, -1.0];
     fold.changes(&mut global, contributions, 0, |_, parameters, changes| {
@@ -277,7 +278,8 @@ fn rows_take_in_weights_of_their_own() {
     let of = |rows, normalise| {
         let (mut global, layout) = (vec![0.0_f32; 3], &layout);
         let (weighting, aging) = (Weighting::Uniform, Aging::Relative);
-        let fold = Fold { layout, cluster: 0, weighting, aging, rows, normalise, combine: None, centre: &[] };
+        let fold =
+            Fold { layout, cluster: 0, weighting, aging, rows, normalise, combine: None, centre: &[], mixture: &[] };
         fold.changes(&mut global, &both, 0, |_, parameters, changes| parameters[0] += changes[0] as f32);
         global
     };

@@ -17,15 +17,15 @@ impl Learning<'_> {
 
     /// The contents of a file with the algorithm's memory, if it has one: `server.c.TENSOR` and, of clients that have
     /// some, `client.K.c.TENSOR`, with the names and shapes of the model's file; `server.centre.TENSOR` is the last
-    /// change of the model, where the combination remembers it, `client.K.error.TENSOR` what encodings left over,
+    /// change of the model, where the combination remembers it, `server.mixture` its number for each client, `client.K.error.TENSOR` what encodings left over,
     /// `client.K.model.TENSOR` a client's own model, or its part of one.
     pub fn memory_file(&self) -> Option<Vec<u8>> {
         let memory = &self.state.memory;
         let of_job = self.learner.algorithm.job.as_ref().and_then(|job| job.remembers());
-        let last = self.state.servers[0].last_change();
+        let (last, mixture) = (self.state.servers[0].last_change(), self.state.servers[0].mixture());
         let mut errors = memory.errors().peekable();
         let own = self.task.private().map_or_else(Vec::new, |state| state.tensors());
-        if of_job.is_none() && last.is_empty() && errors.peek().is_none() && own.is_empty() {
+        if of_job.is_none() && last.is_empty() && mixture.is_empty() && errors.peek().is_none() && own.is_empty() {
             return None;
         }
         let named = |of: String, numbers: &[f32]| {
@@ -36,6 +36,10 @@ impl Learning<'_> {
         if !last.is_empty() {
             let last: Vec<f32> = last.iter().map(|&number| number as f32).collect();
             tensors.extend(named("server.centre".to_owned(), &last));
+        }
+        if !mixture.is_empty() {
+            let values: Vec<f32> = mixture.iter().map(|&number| number as f32).collect();
+            tensors.push(Tensor { name: "server.mixture".to_owned(), shape: vec![values.len()], values });
         }
         if let Some(Remembered { server: of_server, client: of_client }) = of_job {
             let server = of_server.zip(memory.server());
