@@ -152,9 +152,11 @@ impl Aim {
         let name = key.split('.').next_back().unwrap_or_default();
         let is_it =
             |metric: &&Metric| [metric.id, metric.id.last(), metric.id.tuned()].iter().any(|id| id.is_called(name));
-        let better = measured.find(is_it).map_or(Better::Lower, |metric| metric.better);
+        let known = measured.find(is_it);
+        let better = known.map_or(Better::Lower, |metric| metric.better);
+        let words = known.map_or_else(|| key.to_owned(), |_| key.replace(['.', '_'], " "));
         let unit = if key.ends_with("_s") || key.starts_with("time_to.") { "s" } else { "" };
-        Self { key: key.to_owned(), words: key.to_owned(), unit, better }
+        Self { key: key.to_owned(), words, unit, better }
     }
 
     /// All candidates for the main quantity, the first first.
