@@ -20,6 +20,7 @@ use fedgenie_core::state::{State, StateError, Stateful};
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::metrics::{Bins, Metered};
 use fedgenie_simulator::policy::PolicyConfig;
+use fedgenie_simulator::population::Energy;
 use fedgenie_simulator::recorder::{NoSink, Sink};
 use fedgenie_simulator::run::{Evaluations, Run, RunError, RunSettings};
 use fedgenie_simulator::task::Appendix;
@@ -78,6 +79,8 @@ impl<'a> Course<'a> {
             jain: run.participation().jain(),
             selections: run.participation().total(),
             clusters: run.clusters().map_or_else(Vec::new, |clusters| clusters.assignment.clone()),
+            energy_j: run.energy_of_jobs().map(Energy::joules),
+            empty: run.empty_phones(),
         });
         self.last.observe(run);
         Ok(self.watch.observe(run))
@@ -144,6 +147,7 @@ impl Experiment {
             record_every: sections.record.every,
             explain: sections.record.explain,
             updates: sections.record.updates,
+            battery: sections.record.battery,
             parallel: false,
         };
         let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);

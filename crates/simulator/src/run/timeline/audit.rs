@@ -8,19 +8,21 @@
 //! | jobs under way do not exceed the protocol's limit | at each dispatch |
 //! | each job has one outcome; nothing is pending but jobs and timers | at the end of each round |
 //! | an update is not older than the run | at each aggregation |
-//! | bytes and computing of clients add up to the totals | at the end |
+//! | bytes, computing and energy of clients add up to the totals; batteries have what they had, got and did not draw | at the end |
 //!
 //! A violation is a defect of the program. The run ends with the violation and the records before it.
 
 use super::accounts::Accounts;
 use super::accounts::{Cost, add};
 use super::jobs::Job;
+use crate::population::{Energies, Energy};
 use crate::run::error::RunError;
 use fedgenie_core::id::Round;
 use fedgenie_core::record::{Phase, Record};
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, TotalTime, VirtualTime};
 use std::fmt::Display;
+use std::ops::Add;
 
 /// Records kept for the message.
 const RECENT: usize = 12;
@@ -166,9 +168,22 @@ impl Audit {
         })
     }
 
+    /// Energy of all batteries at the beginning and now, against what they drew and got; and what jobs drew.
+    pub fn stored(&self, [start, now]: [Energy; 2], energies: &Energies, of_jobs: Energy) -> Result<(), RunError> {
+        let drawn = energies.drawn.into_iter().fold(Energy::ZERO, Energy::add);
+        self.require(start + energies.charged == now + drawn, || {
+            let [start, charged, now, drawn] = [start, energies.charged, now, drawn].map(Energy::joules);
+            format!("batteries had {start} J, got {charged} J and gave {drawn} J; they have {now} J")
+        })?;
+        self.require(of_jobs == energies.of_jobs(), || {
+            let [jobs, total] = [of_jobs, energies.of_jobs()].map(Energy::joules);
+            format!("jobs drew {jobs} J; the total is {total} J")
+        })
+    }
+
     /// Sums over clients against totals. `under_way` are the jobs that are not settled.
     pub fn finished<'a>(&self, accounts: &Accounts, under_way: impl Iterator<Item = &'a Job>) -> Result<(), RunError> {
-        let Cost { down_bytes: mut down, up_bytes: mut up, compute: probed } = self.probed;
+        let Cost { down_bytes: mut down, up_bytes: mut up, compute: probed, energy: _ } = self.probed;
         let (mut compute, mut jobs) = (TotalTime::ZERO, self.settled);
         for account in &self.clients {
             add(&mut down, account.down_bytes);

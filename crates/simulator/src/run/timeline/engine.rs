@@ -1,6 +1,7 @@
 //! Jobs on the kernel: each goes through download, compute and upload, waits while its device is away, and is delivered
 //! or lost. The protocol decides which jobs are begun, and when the server stops waiting for them.
 
+mod energy;
 mod phases;
 
 use super::accounts::Accounts;
@@ -9,7 +10,7 @@ use super::audit::Audit;
 use super::candidates::Scopes;
 use super::jobs::{Job, JobId, Jobs, Names, Terms};
 use crate::policy::{Busy, Candidates};
-use crate::population::{Cursors, Interruption, JobDraw, LatencyError, Load};
+use crate::population::{Cursors, Energy, EnergyUse, Interruption, JobDraw, LatencyError, Levels, Load};
 use crate::recorder::{Digests, Sink};
 use crate::run::error::RunError;
 use crate::world::World;
@@ -99,6 +100,8 @@ pub(in crate::run) struct Engine<'w> {
     busy: Busy,
     scopes: Scopes<'w>,
     cursors: Cursors<'w>,
+    /// The levels of batteries, where clients have any.
+    levels: Option<Levels<'w>>,
 }
 
 impl<'w> Engine<'w> {
@@ -117,6 +120,7 @@ impl<'w> Engine<'w> {
             busy: Busy::nobody(clients),
             scopes: Scopes::new(world),
             cursors: world.population.availability().cursors(&world.streams),
+            levels: world.population.batteries().levels(),
         }
     }
 
@@ -135,6 +139,7 @@ impl<'w> Engine<'w> {
             busy,
             scopes: _,
             cursors: _,
+            levels,
         } = self;
         state.field(digests);
         state.field(accounts);
@@ -146,6 +151,7 @@ impl<'w> Engine<'w> {
         state.field(audit);
         state.field(kernel);
         state.field(busy);
+        levels.iter_mut().for_each(|levels| state.field(levels));
     }
 
     pub const fn now(&self) -> VirtualTime {
@@ -154,13 +160,13 @@ impl<'w> Engine<'w> {
 
     /// The clients of a server that can be chosen now; see [`THE_SERVER`].
     pub fn candidates(&self, server: EdgeId) -> Candidates<'_> {
-        self.scopes.candidates(server, &self.busy, &self.cursors, self.now())
+        self.scopes.candidates(server, &self.busy, (&self.cursors, self.levels.as_ref()), self.now())
     }
 
     /// Whether any client of a server can be chosen now.
     pub fn has_candidates(&self, server: EdgeId) -> bool {
         let candidates = self.candidates(server);
-        if self.cursors.is_always() {
+        if self.cursors.is_always() && self.levels.is_none() {
             // Every client without a job is available: no device has to be asked.
             return candidates.at_most() > 0;
         }
@@ -170,7 +176,22 @@ impl<'w> Engine<'w> {
     /// The next time when a server's device without a job is available; `None` if there is no such time.
     pub fn next_candidate(&self, server: EdgeId) -> Option<VirtualTime> {
         let idle = self.scopes.members(server).iter().filter(|&&client| !self.busy.contains(client));
-        idle.filter_map(|&client| self.cursors.next_available(client, self.now())).min()
+        idle.filter_map(|&client| self.next_available(client)).min()
+    }
+
+    /// The next time when the device of a client without a job is there, and its level allows a job.
+    fn next_available(&self, client: ClientId) -> Option<VirtualTime> {
+        let mut time = self.cursors.next_available(client, self.now())?;
+        let Some(levels) = &self.levels else { return Some(time) };
+        while time < LATEST {
+            let ready = levels.next_ready(client, time)?;
+            let there = self.cursors.next_available(client, ready)?;
+            if there == time {
+                return Some(time);
+            }
+            time = there;
+        }
+        None
     }
 
     /// The server that a client belongs to.
@@ -236,7 +257,7 @@ impl<'w> Engine<'w> {
         if now > LATEST {
             return Err(RunError::TooLate { time: now });
         }
-        if now > before && !self.cursors.is_always() {
+        if now > before && !(self.cursors.is_always() && self.levels.is_none()) {
             self.scopes.clock_moved();
         }
         let event = match occurrence {
@@ -368,6 +389,9 @@ impl<'w> Engine<'w> {
             let cost = &mut all[job.client.index()];
             *cost += job.cost();
             cost.compute += self.computing(job);
+            if job.pending.is_some() {
+                cost.energy += self.drawing(job);
+            }
         }
         all
     }
@@ -379,11 +403,18 @@ impl<'w> Engine<'w> {
             computing += self.computing(job);
             wasted += job.cost();
             wasted.compute += self.computing(job);
+            wasted.energy += self.drawing(job);
         }
         self.audit.finished(&self.accounts, self.jobs.iter())?;
         self.accounts.compute += computing;
         self.accounts.waste(wasted);
         self.accounts.check()?;
+        // What jobs under way drew is among the wasted by now.
+        self.accounts.energy = self.energy().map(|energy| EnergyUse { wasted: self.accounts.wasted_energy, ..energy });
+        if let (Some(levels), Some(energy)) = (&self.levels, &self.accounts.energy) {
+            let of_jobs = self.by_client().iter().fold(Energy::ZERO, |sum, cost| sum + cost.energy);
+            self.audit.stored(levels.stored(self.now(), self.modes()), &energy.energies, of_jobs)?;
+        }
         Ok(self.accounts)
     }
 }
