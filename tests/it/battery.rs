@@ -2,10 +2,15 @@
 //! settings that are refused.
 
 use super::support::{Played, SCENARIO, Script, Workplace, changed, line_of, play, world};
+use fedgenie::failure::Failure;
+use fedgenie::id::ClientId;
+use fedgenie::policy::{Capabilities, Policy, PolicyRng, Selection, SelectionRequest, ServerView};
 use fedgenie::population::Energy;
 use fedgenie::record::{DropReason, Phase};
 use fedgenie::run::RunError;
+use fedgenie::state::Stateful;
 use serde_json::Value;
+use std::sync::{Arc, Mutex};
 
 /// Jobs take 10 + 100 + 20 s and draw 20, 500 and 60 J.
 const HAND: &str = r#"
@@ -72,12 +77,10 @@ fn a_timeline_by_hand() {
     let lost = |client, seconds| (client, Phase::Compute, DropReason::Battery, seconds * SECOND);
     assert_eq!(played.seen.lost, [lost(1, 66), lost(0, 106), lost(2, 236)]);
     let rounds = &played.seen.rounds;
-    assert_eq!(rounds.iter().map(|round| round.closed).collect::<Vec<_>>(), [
-        150 * SECOND,
-        300 * SECOND,
-        518_571_428_572,
-        648_571_428_572
-    ]);
+    assert_eq!(
+        rounds.iter().map(|round| round.closed).collect::<Vec<_>>(),
+        [150 * SECOND, 300 * SECOND, 518_571_428_572, 648_571_428_572]
+    );
     assert_eq!(played.seen.selected_at, [0, 150 * SECOND, 388_571_428_572, 518_571_428_572]);
     let arrived: Vec<_> = rounds.iter().map(|round| round.arrived.clone()).collect();
     assert_eq!(arrived, [vec![2], vec![], vec![0, 1], vec![2]]);
@@ -108,7 +111,8 @@ fn files_have_levels_and_energy() {
     // Client 2 works from 150 to 280 s; client 1 is empty at 300 s.
     assert_eq!((levels(1), rounds[1]["closed_s"].as_f64()), (vec![0.0, 20.0, 270.0], Some(280.0)));
     assert_eq!(rounds[1]["arrived"], serde_json::json!([2]));
-    // Client 2 works again, below its reserve from 310 s on: 250 J at 290 s, and 0 J at 340 s. 0 and 1 wait for chargers.
+    // Client 2 works again, below its reserve from 310 s on: 250 J at 290 s, and 0 J at 340 s. 0 and 1 wait for
+    // chargers.
     assert_eq!(rounds[2]["dropped"][0]["client"], 2);
     assert_eq!(rounds[2]["closed_s"].as_f64(), Some(430.0));
     assert_eq!(levels(2), [490.0, 490.0, 490.0]);
@@ -193,7 +197,8 @@ fn chargers_follow_a_file() {
 fn groups_have_their_own() {
     let one = HAND.find("[population.battery]").unwrap();
     let two = HAND.find("[task.none]").unwrap();
-    let battery = HAND[one..two].replace("[population.battery]", "[population.group.battery]").replace("0.5, 0.3, 1.0", "0.5");
+    let battery =
+        HAND[one..two].replace("[population.battery]", "[population.group.battery]").replace("0.5, 0.3, 1.0", "0.5");
     let groups = format!("[[population.group]]\ncount = 1\n{battery}[[population.group]]\ncount = 2\n");
     let scenario = format!("{}{groups}{}[record]\nbattery = true\n", &HAND[..one], &HAND[two..]);
     let work = Workplace::with(&changed(&scenario, "rounds = 4", "rounds = 1"));
@@ -248,8 +253,9 @@ struct Naive {
 }
 
 impl Naive {
-    /// Brings the level up to a time, at a draw.
-    fn until(&mut self, time: f64, draw: f64) {
+    /// Brings the level up to a time, in a phase of a job or between jobs.
+    fn until(&mut self, time: f64, phase: Option<usize>) {
+        let draw = phase.map_or(0.12, |phase| [0.9, self.compute, 1.2][phase]);
         let days = (time / 86_400.0) as i64 + 2;
         let hours = [[1.5, 2.0], [12.0, 13.25]];
         let mut changes: Vec<f64> = (-1..=days)
@@ -296,10 +302,6 @@ fn levels_are_found_again_by_another_way() {
     let mut phones: Vec<Naive> = (0..12).map(of).collect();
     // The phase that each client's job is in.
     let mut phase = [None; 12];
-    let draw = |phone: &Naive, phase: Option<usize>| match phase {
-        None => 0.12,
-        Some(phase) => [0.9, phone.compute, 1.2][phase],
-    };
     let (mut lost, mut of_run) = (0, events.iter());
     for round in &rounds {
         let closed = number(&round["closed_s"]);
@@ -307,9 +309,7 @@ fn levels_are_found_again_by_another_way() {
             let time = event["time_ns"].as_f64().unwrap_or(0.0) / 1e9;
             match event["event"].as_str().unwrap() {
                 "opened" => {
-                    for client in 0..12 {
-                        phones[client].until(time, draw(&phones[client], phase[client]));
-                    }
+                    phones.iter_mut().zip(phase).for_each(|(phone, phase)| phone.until(time, phase));
                     let can: Vec<usize> = (0..12)
                         .filter(|&client| phones[client].level >= (reserve[client] * capacity[client]).max(1e-9) - 1e-6)
                         .collect();
@@ -326,12 +326,12 @@ fn levels_are_found_again_by_another_way() {
                 }
                 "phase-ended" => {
                     let client = event["client"].as_u64().unwrap() as usize;
-                    phones[client].until(time, draw(&phones[client], phase[client]));
+                    phones[client].until(time, phase[client]);
                     phase[client] = phase[client].map(|phase| phase + 1).filter(|phase| *phase < 3);
                 }
                 "lost" => {
                     let client = event["client"].as_u64().unwrap() as usize;
-                    phones[client].until(time, draw(&phones[client], phase[client]));
+                    phones[client].until(time, phase[client]);
                     assert!(phones[client].level < 1e-5, "{client} has {} J at {time}", phones[client].level);
                     (phones[client].level, phase[client]) = (0.0, None);
                     assert_eq!(event["reason"], "battery");
@@ -339,7 +339,7 @@ fn levels_are_found_again_by_another_way() {
                 }
                 "job-ended" => {
                     let client = event["client"].as_u64().unwrap() as usize;
-                    phones[client].until(time, draw(&phones[client], phase[client]));
+                    phones[client].until(time, phase[client]);
                     phase[client] = None;
                 }
                 _ => {}
@@ -347,7 +347,7 @@ fn levels_are_found_again_by_another_way() {
         }
         let levels = round["battery"]["level_j"].as_array().unwrap();
         for (client, found) in levels.iter().enumerate() {
-            phones[client].until(closed, draw(&phones[client], phase[client]));
+            phones[client].until(closed, phase[client]);
             let (found, expected) = (number(found), phones[client].level);
             assert!((found - expected).abs() < 1e-4, "{client} at {closed}: {found} J, {expected} J");
         }
@@ -364,17 +364,61 @@ fn levels_belong_to_a_run() {
     let work = Workplace::with(&scenario);
     work.run_into("both", &[]);
     work.run_into("one", &["--set", "policy.round-robin.cohort=4"]);
-    let energies: Vec<Value> = work.json("both/summary.json")["runs"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|run| run["energy"].clone())
-        .collect();
+    let energies: Vec<Value> =
+        work.json("both/summary.json")["runs"].as_array().unwrap().iter().map(|run| run["energy"].clone()).collect();
     assert_ne!(energies[0], energies[1]);
     let alone = changed(FLEET, "[policy.random]\n", "[policy.round-robin]\n");
     let work = Workplace::with(&alone);
     work.run_into("alone", &[]);
     assert_eq!(work.json("alone/summary.json")["runs"][0]["energy"], energies[1]);
+}
+
+/// Levels that a policy saw, by client, in each of its selections.
+type Levels = Arc<Mutex<Vec<Vec<Option<f64>>>>>;
+
+/// Selects clients 0 and 2, and notes all levels that it sees.
+#[derive(Stateful)]
+struct Looking {
+    #[state(skip = "from the test")]
+    declares: bool,
+    #[state(skip = "read by the test")]
+    seen: Levels,
+}
+
+impl Policy for Looking {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { level: self.declares, ..Capabilities::default() }
+    }
+
+    fn select(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        _: &mut PolicyRng<'_>,
+        selection: &mut Selection,
+    ) -> Result<(), Failure> {
+        let level = |client| view.battery(ClientId(client)).map(|battery| battery.level_j);
+        self.seen.lock().unwrap().push((0..3).map(level).collect());
+        selection.extend(ask.available.list().iter().take(1));
+        Ok(())
+    }
+}
+
+/// A level is seen by a policy that declares it, of clients without a job, where the scenario does not hide it. The
+/// late job of client 0 goes on in round 2.
+#[test]
+fn levels_are_seen_by_those_who_declare_it() {
+    let late = "[protocol.deadline]\ncohort = 1\ndeadline = \"60 s\"\nlate = { carry = {} }\n";
+    let scenario = changed(HAND, "[protocol.synchronous]\ncohort = 3\ntimeout = \"150 s\"\n", late);
+    let scenario = changed(&scenario, "[0.5, 0.3, 1.0]", "[1.0, 0.3, 1.0]");
+    let looked = |declares: bool| {
+        let seen = Levels::default();
+        play(&world(&scenario, 1), Box::new(Looking { declares, seen: seen.clone() }), 2).unwrap();
+        seen.lock().unwrap().clone()
+    };
+    let expected = [[Some(1000.0), Some(300.0), Some(1000.0)], [None, Some(240.0), Some(940.0)]];
+    assert_eq!(looked(true), expected);
+    assert_eq!(looked(false), [[None; 3]; 2]);
 }
 
 #[test]

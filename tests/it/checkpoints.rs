@@ -294,8 +294,8 @@ fn every_policy_under_every_protocol() {
             .collect();
         assert!(assert_kept(&format!("{NINE}{DEVICES}{protocol}{REGRESSION}{policies}")) > 5);
     }
-    // Two need classes, one a log, one forecasts, one batteries, two rounds of any size, one work, and two ask what only
-    // other tasks know.
+    // Two need classes, one a log, one forecasts, one batteries, two rounds of any size, one work, and two ask what
+    // only other tasks know.
     assert_eq!(most, genieless.len() - 10, "every policy plays in rounds of one server");
     for protocol in protocols() {
         let text = format!("{NINE}{DEVICES}{protocol}{ADDITIVE}[policy.harmony-style]\n[policy.flips]\n");
@@ -328,7 +328,8 @@ fn levels_of_batteries_are_kept() {
                    \"6 J\", \"7 J\"] }\nreserve = 0.2\nidle = \"0.1 W\"\nreceive = \"1 W\"\ncompute = \"2 W\"\nsend = \"1 W\"\n\
                    charge = { power = \"0.5 W\", hours = [[0, 24]] }\n";
     let mut played = 0;
-    for protocol in protocols().into_iter().filter(|protocol| protocol.contains("timeout") || protocol.contains("late")) {
+    for protocol in protocols().into_iter().filter(|protocol| protocol.contains("timeout") || protocol.contains("late"))
+    {
         let policies = "[policy.random]\n[policy.eafl]\npacer_step = 1\nexploration = 0.5\n";
         let text = format!("{NINE}{DEVICES}{battery}{protocol}{REGRESSION}{policies}");
         assert_eq!(assert_kept(&text), 2, "{text}");

@@ -142,14 +142,7 @@ impl Experiment {
         let policies = world.policies(&arm.source()).map_err(|error| scenario.explain_policy(&arm.label, error))?;
         let sees_truth = arm.policy.config().map_or_else(|| policies.see_truth(), PolicyConfig::sees_truth);
         let sections = scenario.sections_of(id.arm);
-        let settings = RunSettings {
-            evaluate: sections.evaluate.plan(sections.stop.end()),
-            record_every: sections.record.every,
-            explain: sections.record.explain,
-            updates: sections.record.updates,
-            battery: sections.record.battery,
-            parallel: false,
-        };
+        let settings = settings_of(sections);
         let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
         let metered = Metered::new(sink, Bins::new(&world.population, speeds));
         let mut metered = if sections.record.explain { metered.explained() } else { metered };
@@ -239,6 +232,18 @@ impl Experiment {
         summary.measured = metrics;
         add_data(&mut summary, world);
         Ok(Some(summary))
+    }
+}
+
+/// How a run of a scenario is carried out.
+fn settings_of(sections: &Sections) -> RunSettings {
+    RunSettings {
+        evaluate: sections.evaluate.plan(sections.stop.end()),
+        record_every: sections.record.every,
+        explain: sections.record.explain,
+        updates: sections.record.updates,
+        battery: sections.record.battery,
+        parallel: false,
     }
 }
 

@@ -283,12 +283,10 @@ impl RunSummary {
         summary.compute_s = accounts.compute.seconds();
         summary.probe_compute_s = accounts.probe_compute.seconds();
         summary.wasted_compute_s = accounts.wasted_compute.seconds();
-        summary.wasted_down_bytes = accounts.wasted_down_bytes;
-        summary.wasted_up_bytes = accounts.wasted_up_bytes;
+        (summary.wasted_down_bytes, summary.wasted_up_bytes) = (accounts.wasted_down_bytes, accounts.wasted_up_bytes);
         summary.dispatched = accounts.dispatched;
         summary.drawn = summary.drawn.map(|_| accounts.drawn);
-        summary.arrived = accounts.arrived;
-        summary.energy = accounts.energy.map(EnergySummary::from);
+        (summary.arrived, summary.energy) = (accounts.arrived, accounts.energy.map(EnergySummary::from));
         Ok(summary)
     }
 

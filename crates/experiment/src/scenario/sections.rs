@@ -310,7 +310,8 @@ impl Sections {
         match self.population.client_count() {
             _ if !has_batteries => complain("record.battery", "no client has a battery; give [population.battery]"),
             Ok(clients) if clients > MOST_TOLD => {
-                let message = format!("levels of up to {MOST_TOLD} clients are recorded, and there are {clients}; take it out");
+                let message =
+                    format!("levels of up to {MOST_TOLD} clients are recorded, and there are {clients}; take it out");
                 complain("record.battery", message)
             }
             _ => Ok(()),

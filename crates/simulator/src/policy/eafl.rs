@@ -16,8 +16,8 @@
 //! examples and latencies of updates; data sizes and declared latencies.
 //!
 //! # Explanation
-//! With `[record] explain = true`: the numbers of `oort`; `power` of each candidate, and `reward`, `null` if unexplored.
-//! `cutoff` is the smallest reward admitted. `after`: as `oort`.
+//! With `[record] explain = true`: the numbers of `oort`; `power` of each candidate, and `reward`, `null` if
+//! unexplored. `cutoff` is the smallest reward admitted. `after`: as `oort`.
 //!
 //! # Source
 //! A. Arouj, A. M. Abdelmoniem, "Towards Energy-Aware Federated Learning on Battery-Powered Clients", FedEdge 2022 (arXiv
@@ -26,8 +26,8 @@
 //! # Deviations from the source
 //! - Its text was not at hand: `f` and the scales of the two terms, the largest score and the capacity, are ours.
 //! - What a job draws is what the client declares; charging during the job is left out.
-//! - A reward below 0, of a client whose job needs more than it has, counts as 0 where clients are drawn; the cut-off is
-//!   never above the last rank's reward. If all scores are 0, so is their share.
+//! - A reward below 0, of a client whose job needs more than it has, counts as 0 where clients are drawn; the cut-off
+//!   is never above the last rank's reward. If all scores are 0, so is their share.
 //! - Rounds, exploration and the pacer: see `oort`.
 //!
 //! # Cost
@@ -36,6 +36,7 @@
 //! # Determinism
 //! That of `oort`. Levels are whole numbers of units, read as joules.
 
+use super::oort::config::ranks_as_oort;
 use super::oort::{self, Oort};
 use super::{
     BuildContext, Capabilities, Explanation, Feedback, Known, Policy, PolicyRng, PolicySettings, Selection,
@@ -49,68 +50,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Parameters of `eafl`: `f`, and those of `oort`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    /// Weight of the score against that of the power, from 0 to 1.
-    #[serde(default = "quarter")]
-    pub f: f64,
-    /// The rules of the ranking: `paper` or `released`.
-    #[serde(default)]
-    pub variant: oort::Variant,
-    /// Rounds of a window of the pacer.
-    #[serde(default = "twenty")]
-    pub pacer_step: u32,
-    /// By how much a window changes the preferred duration; see `oort`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pacer_delta: Option<oort::Step>,
-    /// `released`: the percentile of latencies that is the preferred duration; see `oort`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<f64>,
-    /// Share of the last exploited rank's reward that is admitted, from 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cutoff: Option<f64>,
-    /// Exponent of the penalty of slow clients, at least 0.
-    #[serde(default = "two")]
-    pub penalty: f64,
-    /// Place among the utilities, from 0 to 1, beyond which they are cut.
-    #[serde(default = "of_clip")]
-    pub clip: f64,
-    /// Share that explores before the first decay, from 0 to 1.
-    #[serde(default = "of_exploration")]
-    pub exploration: f64,
-    /// Factor of that share before each selection, above 0 and at most 1.
-    #[serde(default = "of_decay")]
-    pub exploration_decay: f64,
-    /// Where it stops falling, from 0 to 1.
-    #[serde(default = "of_least")]
-    pub exploration_min: f64,
-    /// Updates after which a client is a candidate no more; never if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blacklist_rounds: Option<u32>,
+ranks_as_oort! {
+    /// Parameters of `eafl`: `f`, and those of `oort`, whose cut-off is one of rewards.
+    Config {
+        /// Weight of the score against that of the power, from 0 to 1.
+        #[serde(default = "quarter")]
+        pub f: f64,
+    }
 }
 
 const fn quarter() -> f64 {
     0.25
-}
-const fn twenty() -> u32 {
-    20
-}
-const fn two() -> f64 {
-    2.0
-}
-const fn of_clip() -> f64 {
-    0.95
-}
-const fn of_exploration() -> f64 {
-    0.9
-}
-const fn of_decay() -> f64 {
-    0.98
-}
-const fn of_least() -> f64 {
-    0.2
 }
 
 impl Config {

@@ -64,7 +64,7 @@
 //! `−ln(u)/weight` rings first comes first, which is the law of successive draws; then the smaller id. Equal weights at
 //! the end of the best `5X` go to smaller ids.
 
-mod config;
+pub(in crate::policy) mod config;
 mod pacer;
 
 pub use config::{Config, Step, Variant};

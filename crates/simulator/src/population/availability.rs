@@ -266,11 +266,7 @@ impl<'a> Cursors<'a> {
 
     /// The stretches from the one that contains a time on, the last of which never ends. The look ahead slows no later
     /// query down.
-    pub fn stretches_from(
-        &self,
-        client: ClientId,
-        time: VirtualTime,
-    ) -> impl Iterator<Item = Stretch> + use<'a> {
+    pub fn stretches_from(&self, client: ClientId, time: VirtualTime) -> impl Iterator<Item = Stretch> + use<'a> {
         let stretch = |State { until, available, .. }: State| Stretch { available, until: VirtualTime(until) };
         self.stretches(client, time).map(stretch)
     }

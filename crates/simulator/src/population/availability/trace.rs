@@ -236,8 +236,7 @@ impl Config {
         notes.extend(traces.notes.iter().cloned());
         Ok(Trace {
             assignment: Assignment::new(self.assign, traces.value.len(), group.streams),
-            offsets: Offsets::new(&self.offset.0, group, index)
-                .map_err(|message| Complaint::new("offset", message))?,
+            offsets: Offsets::new(&self.offset.0, group, index).map_err(|message| Complaint::new("offset", message))?,
             traces,
             align: self.align,
             wrap: self.wrap,

@@ -32,11 +32,7 @@ pub(super) enum Charger {
 
 impl Charger {
     /// Builds the charger of a group; the path of a complaint is below `charge`.
-    pub fn new(
-        config: &ChargeConfig,
-        group: &GroupClients<'_>,
-        notes: &mut Vec<String>,
-    ) -> Result<Self, Complaint> {
+    pub fn new(config: &ChargeConfig, group: &GroupClients<'_>, notes: &mut Vec<String>) -> Result<Self, Complaint> {
         match (&config.hours, config.intervals()) {
             (Some(_), Some(_)) => Err(Complaint::new("", "gives hours and a file; take one of the two out")),
             (None, None) => {
@@ -87,7 +83,6 @@ impl Charger {
             Self::Intervals(trace) => trace.period(in_group),
         }
     }
-
 }
 
 /// Hours of a day in nanoseconds.

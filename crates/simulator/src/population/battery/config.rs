@@ -6,21 +6,21 @@
 //! ```
 //! exact between events. At time 0 the level is `start·capacity`. `draw` is `idle` between jobs; in a job it is that of
 //! the phase, `receive`, `compute` or `send`, and `idle` while the job waits for a device that is away. The charger
-//! gives `power` in the hours of the client's day, whose clock shows `phase` at time 0, or in the intervals of a `file`,
-//! and nothing otherwise. An empty phone whose charger gives less than its draw is off: it neither draws nor charges. A
-//! full one takes what it draws.
+//! gives `power` in the hours of the client's day, whose clock shows `phase` at time 0, or in the intervals of a
+//! `file`, and nothing otherwise. An empty phone whose charger gives less than its draw is off: it neither draws nor
+//! charges. A full one takes what it draws.
 //!
 //! *Jobs.* A client is a candidate while it has no job, its device is available, and its level is at least
 //! `reserve·capacity`, and not 0: from the first nanosecond on at which this holds. A job that has begun goes on below
-//! the reserve. It is lost at the first nanosecond at which the level is 0, with the reason `battery`; a phase that ends
-//! at this very nanosecond has ended. The server learns of a loss at its timeout. Answers to probes and evaluations
-//! draw nothing beside `idle`.
+//! the reserve. It is lost at the first nanosecond at which the level is 0, with the reason `battery`; a phase that
+//! ends at this very nanosecond has ended. The server learns of a loss at its timeout. Answers to probes and
+//! evaluations draw nothing beside `idle`.
 //!
 //! With `level = "seen"` policies that declare it see the levels of candidates; with `"hidden"` none does.
 //!
 //! # Inputs
-//! `capacity`: above 0, at most 1 GJ; J, kJ or Wh. `start` and `reserve`: from 0 to 1. Powers: from 0 to 1 kW; mW or W; 0
-//! if left out. Each may be a law, drawn once per client, or a list: `describe value/number`.
+//! `capacity`: above 0, at most 1 GJ; J, kJ or Wh. `start` and `reserve`: from 0 to 1. Powers: from 0 to 1 kW; mW or W;
+//! 0 if left out. Each may be a law, drawn once per client, or a list: `describe value/number`.
 //!
 //! # Deviations from the source
 //! Ours. Charging has one power, whatever the level; a battery keeps its capacity; voltage and heat play no part.
@@ -30,10 +30,10 @@
 //! for it, in one step per piece of the charger's day since the last time.
 //!
 //! # Determinism
-//! Whole numbers, the same on every platform. Capacities are rounded to the nearest nJ, powers to the nearest nW, shares
-//! to the nearest 10⁻⁹; then powers to whole units of the smallest power of ten of nW in which the capacity times 1 ns is
-//! below 2⁶³: 10 µW for 40 kJ, which would take 126 years to drain it. Parameters are drawn from the streams
-//! (PopulationParameter, client, 96 to 104).
+//! Whole numbers, the same on every platform. Capacities are rounded to the nearest nJ, powers to the nearest nW,
+//! shares to the nearest 10⁻⁹; then powers to whole units of the smallest power of ten of nW in which the capacity
+//! times 1 ns is below 2⁶³: 10 µW for 40 kJ, which would take 126 years to drain it. Parameters are drawn from the
+//! streams (PopulationParameter, client, 96 to 104).
 //!
 //! # Example
 //! ```toml
@@ -237,8 +237,8 @@ impl BatteryConfig {
             number.check_length(group.count).map_err(|message| Complaint::new(key, message))?;
         }
         let charges = self.charge.as_ref().map(|charge| &charge.power.0);
-        let is_fixed = self.numbers().iter().all(|(_, number)| number.is_fixed())
-            && charges.is_none_or(AnyParameter::is_fixed);
+        let is_fixed =
+            self.numbers().iter().all(|(_, number)| number.is_fixed()) && charges.is_none_or(AnyParameter::is_fixed);
         let count = if is_fixed { group.count.min(1) } else { group.count };
         let makes = (0..count).map(|in_group| self.make(group, in_group)).collect::<Result<_, _>>()?;
         Ok(Bank { first: group.first, makes, charger, is_seen: self.level == Visibility::Seen })
@@ -278,7 +278,9 @@ impl BatteryConfig {
             ),
             None if start < reserve => never(
                 "charge",
-                format!("is missing, and start ({start}) is below reserve ({reserve}); give a charger, or a higher start"),
+                format!(
+                    "is missing, and start ({start}) is below reserve ({reserve}); give a charger, or a higher start"
+                ),
             ),
             _ => Ok(make),
         }

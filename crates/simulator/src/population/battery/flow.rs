@@ -1,7 +1,7 @@
 //! How a level changes while charger and draw stay the same: exact, in whole numbers.
 //!
-//! Powers are whole numbers of a unit, times whole nanoseconds, so that an energy is a whole number of unit × ns. Where a
-//! phone runs empty between two nanoseconds, what its charger gave until then is rounded down.
+//! Powers are whole numbers of a unit, times whole nanoseconds, so that an energy is a whole number of unit × ns. Where
+//! a phone runs empty between two nanoseconds, what its charger gave until then is rounded down.
 
 /// What a stretch of constant powers does to a phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The levels of one run, worked out when somebody asks for them.
 //!
-//! A client's cell has its level at some instant, since when its draw is that of an idle phone, or of the phase that its
-//! job is in. Bringing a cell up to a later instant changes no answer and no sum, whenever it is done.
+//! A client's cell has its level at some instant, since when its draw is that of an idle phone, or of the phase that
+//! its job is in. Bringing a cell up to a later instant changes no answer and no sum, whenever it is done.
 
 use super::flow::{Flow, flow, until_empty, until_reached};
 use super::{Bank, Batteries, Draw, Energy, Make};
@@ -304,5 +304,94 @@ impl<'a> Levels<'a> {
             }
         }
         stored
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::charger::Charger;
+    use super::*;
+    use crate::population::availability::Offsets;
+
+    const HOUR: u64 = 3_600_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
+
+    /// One phone: 1000 J, start and reserve as shares, idle and charger in watts, on the charger in these hours.
+    fn one(shares: [f64; 2], idle: f64, charger: f64, hours: &[(u64, u64)]) -> Batteries {
+        let make = Make::new(1000.0, shares, [idle, 2.0, 5.0, 3.0], charger);
+        let hours = hours.iter().map(|(from, to)| (from * HOUR, to * HOUR)).collect();
+        let charger = Charger::Hours(hours, Offsets::Shared(0));
+        let bank = Bank { first: 0, makes: vec![make], charger, is_seen: true };
+        Batteries { clients: 1, groups: vec![(0, Some(bank))] }
+    }
+
+    const PHONE: ClientId = ClientId(0);
+
+    fn ready(batteries: &Batteries, at: u64) -> Option<u64> {
+        Levels::new(batteries).next_ready(PHONE, VirtualTime(at)).map(|time| time.0)
+    }
+
+    #[test]
+    fn the_reserve_is_waited_for_over_days() {
+        let slow = one([0.05, 0.1], 0.0, 0.01, &[(0, 1)]);
+        assert_eq!(ready(&slow, 0), Some(24 * HOUR + 1400 * SECOND), "36 J on day 1, 14 J on day 2");
+        let draining = one([0.05, 0.1], 0.000_25, 0.01, &[(0, 1)]);
+        // 35.1 J more in the first hour, then 20.7 J less over 23 h: 14.4 J a day. On day 3 it has 78.8 J at first.
+        let left = 100.0 - (50.0 + 2.0 * 14.4);
+        let expected = (2 * 24 * HOUR) as f64 + left / 0.009_75 * 1e9;
+        assert!((ready(&draining, 0).unwrap() as f64 - expected).abs() < 2.0, "{:?}", ready(&draining, 0));
+        let losing = one([0.05, 0.1], 0.001, 0.01, &[(0, 1)]);
+        assert_eq!(ready(&losing, 0), None, "no day raises it");
+        assert_eq!(ready(&one([0.2, 0.1], 1.0, 2.0, &[(0, 1)]), 5), Some(5));
+    }
+
+    #[test]
+    fn an_empty_phone_is_no_candidate_and_begins_to_charge_with_its_charger() {
+        let empty = one([0.0, 0.0], 1.0, 2.0, &[(3, 4)]);
+        assert_eq!(ready(&empty, 0), Some(3 * HOUR + 1));
+        let levels = Levels::new(&empty);
+        assert!(!levels.is_ready(PHONE, VirtualTime(3 * HOUR)) && levels.is_ready(PHONE, VirtualTime(3 * HOUR + 1)));
+        assert_eq!(levels.energies_so_far().emptied, 0, "it was empty from the beginning on");
+    }
+
+    /// Whenever somebody looks, answers and sums are the same.
+    #[test]
+    fn looking_changes_nothing() {
+        let batteries = one([0.5, 0.1], 0.05, 1.0, &[(1, 2), (5, 6)]);
+        let (often, once) = (Levels::new(&batteries), Levels::new(&batteries));
+        for minute in 0..3_000 {
+            often.is_ready(PHONE, VirtualTime(minute * 61 * SECOND + minute));
+        }
+        let end = VirtualTime(3_000 * 61 * SECOND);
+        let [seen, unseen] = [&often, &once].map(|levels| levels.seen(PHONE, end).unwrap());
+        assert_eq!(seen, unseen);
+        assert_eq!(often.energies_so_far(), once.energies_so_far());
+        assert_eq!(often.energies(end, |_| Mode::Idle), once.energies(end, |_| Mode::Idle));
+        let [start, now] = once.stored(end, |_| Mode::Idle);
+        let Energies { drawn, charged, .. } = once.energies_so_far();
+        assert_eq!(start + charged, now + drawn[0]);
+    }
+
+    #[test]
+    fn the_level_of_a_job_is_looked_at_ahead() {
+        let batteries = one([0.5, 0.1], 1.0, 8.0, &[(1, 2)]);
+        let levels = Levels::new(&batteries);
+        let mode = Mode::Phase(Phase::Compute);
+        let until = |seconds: u64| VirtualTime(seconds * SECOND);
+        assert_eq!(levels.first_empty(PHONE, until(99), mode), None);
+        assert_eq!(levels.first_empty(PHONE, until(100), mode), Some(until(100)));
+        assert_eq!(levels.first_empty(PHONE, until(10_000), mode), Some(until(100)));
+        assert_eq!(levels.bring(PHONE, until(40), mode), Energy(200 * 1_000_000_000_000_000_000));
+        assert_eq!(levels.level_j(PHONE, until(50), Mode::Idle), Some(290.0));
+    }
+
+    #[test]
+    fn units_leave_room_for_a_century() {
+        let scale = |capacity: f64| Make::new(capacity, [1.0, 0.0], [0.0; 4], 0.0).scale;
+        assert_eq!([1.0, 9.0, 10.0, 40_000.0, 1e9].map(scale), [1, 1, 10, 10_000, 1_000_000_000]);
+        let make = Make::new(40_000.0, [0.6, 0.2], [0.05, 0.4, 2.0, 0.8], 5.0);
+        assert_eq!(make.energy(make.start.into()), Energy(24_000 * 1_000_000_000_000_000_000));
+        assert_eq!(make.energy(make.need.into()), Energy(8_000 * 1_000_000_000_000_000_000));
+        assert_eq!(make.draws.map(|power| power * make.scale), [50_000_000, 400_000_000, 2_000_000_000, 800_000_000]);
     }
 }

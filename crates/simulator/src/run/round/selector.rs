@@ -162,7 +162,8 @@ impl<'w> Selector<'w> {
         let question = self.question(engine, server, limits);
         let Self { world, policy, forecaster, .. } = self;
         let forecaster = forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = Self::view((world, &**policy), (&server.counts, limits.bounds, known), (forecaster, engine.batteries()));
+        let view =
+            Self::view((world, &**policy), (&server.counts, limits.bounds, known), (forecaster, engine.batteries()));
         Ok((question.probe(&mut **policy, &view, &mut streams)?, streams))
     }
 
@@ -195,7 +196,8 @@ impl<'w> Selector<'w> {
         let Self { world, asker, policy, turn, forecaster, .. } = self;
         let trained = answered.trained(&**policy);
         let forecaster = forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = Self::view((world, &**policy), (&server.counts, limits.bounds, known), (forecaster, engine.batteries()));
+        let view =
+            Self::view((world, &**policy), (&server.counts, limits.bounds, known), (forecaster, engine.batteries()));
         let view = answered.view(view, &trained);
         let offer = question.offer();
         let explained = question.ask(&mut **policy, &view, streams, selection)?;
@@ -225,7 +227,8 @@ impl<'w> Selector<'w> {
         let Self { world, policy, forecaster, .. } = self;
         let trained = answered.trained(&**policy);
         let forecaster = forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = Self::view((world, &**policy), (&server.counts, limits.bounds, known), (forecaster, engine.batteries()));
+        let view =
+            Self::view((world, &**policy), (&server.counts, limits.bounds, known), (forecaster, engine.batteries()));
         let view = answered.view(view, &trained);
         see(&self.question(engine, server, limits).request(), &view, &mut streams.rng())
     }

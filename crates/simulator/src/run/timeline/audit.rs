@@ -143,6 +143,11 @@ impl Audit {
         self.account_of.iter().map(of).collect()
     }
 
+    /// What settled jobs drew from batteries.
+    pub fn energy(&self) -> Energy {
+        self.clients.iter().map(|cost| cost.energy).fold(Energy::ZERO, Energy::add)
+    }
+
     pub fn probed(&mut self, cost: Cost) {
         self.probed += cost;
     }

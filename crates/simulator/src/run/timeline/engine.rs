@@ -24,6 +24,7 @@ use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, TotalTime, VirtualTime};
 use fedgenie_learning::learned::Sent;
 use fedgenie_learning::learned::SharedModels;
+use std::ops::Add;
 
 /// Phase completions and arrivals of models, before everything else of the same instant.
 const CLASS_PHASE: u8 = 0;
@@ -412,7 +413,11 @@ impl<'w> Engine<'w> {
         // What jobs under way drew is among the wasted by now.
         self.accounts.energy = self.energy().map(|energy| EnergyUse { wasted: self.accounts.wasted_energy, ..energy });
         if let (Some(levels), Some(energy)) = (&self.levels, &self.accounts.energy) {
-            let of_jobs = self.by_client().iter().fold(Energy::ZERO, |sum, cost| sum + cost.energy);
+            let of_job = |job: &Job| match job.pending {
+                Some(_) => job.energy + self.drawing(job),
+                None => job.energy,
+            };
+            let of_jobs = self.jobs.iter().map(of_job).fold(self.audit.energy(), Energy::add);
             self.audit.stored(levels.stored(self.now(), self.modes()), &energy.energies, of_jobs)?;
         }
         Ok(self.accounts)
