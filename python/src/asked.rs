@@ -142,12 +142,7 @@ impl Ask {
     }
 
     /// A number of each available client's battery.
-    fn of_batteries<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-        of: impl Fn(Seen) -> f64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn of_batteries<'py>(&self, py: Python<'py>, name: &str, of: impl Fn(Seen) -> f64) -> PyResult<Bound<'py, PyAny>> {
         with(self.number, |asked| {
             if asked.view.batteries.is_none() {
                 return Err(undeclared(name, "capabilities = (\"level\",) into the class"));

@@ -1,6 +1,7 @@
 //! Batteries: timelines worked out by hand to the nanosecond and millijoule, levels found again by another way, and
 //! settings that are refused.
 
+use super::fedacs::ids;
 use super::support::{Played, SCENARIO, Script, Workplace, changed, line_of, play, world};
 use fedgenie::failure::Failure;
 use fedgenie::id::ClientId;
@@ -239,7 +240,7 @@ timeout = "30 min"
 [record]
 battery = true
 explain = true
-[policy.random]
+[policy.age]
 "#;
 
 /// The fleet by another way: in floating point, each client by itself, over all instants at which something changes.
@@ -285,8 +286,8 @@ fn number(value: &Value) -> f64 {
 fn levels_are_found_again_by_another_way() {
     let work = Workplace::with(FLEET);
     work.run_into("out", &["--events"]);
-    let rounds = work.lines("out/runs/random-s1/rounds.jsonl");
-    let events = work.events("out/runs/random-s1");
+    let rounds = work.lines("out/runs/age-s1/rounds.jsonl");
+    let events = work.events("out/runs/age-s1");
     let capacity = [3e3, 4e3, 5e3, 6e3, 3.5e3, 3.6e3, 7.2e3, 4.5e3, 5e3, 9e3, 2e3, 7e3];
     let start = [1.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.25, 0.0];
     let reserve = [0.2, 0.1, 0.0, 0.3, 0.2, 0.5, 0.2, 0.2, 0.05, 0.2, 0.2, 0.1];
@@ -313,11 +314,8 @@ fn levels_are_found_again_by_another_way() {
                     let can: Vec<usize> = (0..12)
                         .filter(|&client| phones[client].level >= (reserve[client] * capacity[client]).max(1e-9) - 1e-6)
                         .collect();
-                    let said = &round["explain"][0]["clients"];
-                    if let Some(said) = said.as_array() {
-                        let said: Vec<usize> = said.iter().map(|client| client.as_u64().unwrap() as usize).collect();
-                        assert_eq!(said, can, "at {time}");
-                    }
+                    let said: Vec<usize> = ids(&round["explain"][0]["clients"]);
+                    assert_eq!(said, can, "at {time}");
                     for client in event["selected"].as_array().unwrap() {
                         let client = client.as_u64().unwrap() as usize;
                         assert!(can.contains(&client), "{client} at {time} has {} J", phones[client].level);
@@ -360,14 +358,13 @@ fn levels_are_found_again_by_another_way() {
 /// Policies of one seed share the world, and not the levels.
 #[test]
 fn levels_belong_to_a_run() {
-    let scenario = changed(FLEET, "[policy.random]\n", "[policy.random]\n[policy.round-robin]\n");
+    let scenario = changed(FLEET, "[policy.age]\n", "[policy.age]\n[policy.round-robin]\n");
     let work = Workplace::with(&scenario);
     work.run_into("both", &[]);
-    work.run_into("one", &["--set", "policy.round-robin.cohort=4"]);
     let energies: Vec<Value> =
         work.json("both/summary.json")["runs"].as_array().unwrap().iter().map(|run| run["energy"].clone()).collect();
     assert_ne!(energies[0], energies[1]);
-    let alone = changed(FLEET, "[policy.random]\n", "[policy.round-robin]\n");
+    let alone = changed(FLEET, "[policy.age]\n", "[policy.round-robin]\n");
     let work = Workplace::with(&alone);
     work.run_into("alone", &[]);
     assert_eq!(work.json("alone/summary.json")["runs"][0]["energy"], energies[1]);
@@ -451,7 +448,7 @@ fn what_does_not_fit_is_refused() {
         ("[[0.1, 0.2]]", "[[0.1, 0.2]], file = \"x.csv\"", &["population.battery.charge", "take one of the two out"]),
         ("timeout = \"150 s\"\n", "", &["protocol", "give the protocol a timeout"]),
         ("[policy.random]\n", regret, &["regret", "batteries", "leave [regret] out"]),
-        ("[policy.random]\n", "[policy.eafl]\n", &["policy.eafl", "losses"]),
+        ("[policy.random]\n", "[policy.eafl]\n", &["policy.eafl", "loss_rms"]),
     ] {
         let scenario = changed(HAND, from, to);
         let answer = Workplace::with(&scenario).fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);

@@ -21,8 +21,8 @@ compute = { constant = { each = ["4 s", "8 s", "4 s", "8 s", "4 s", "16 s"] } }
 upload = { constant = "1 s" }
 [population.battery]
 capacity = { each = ["1 kJ", "1 kJ", "2 kJ", "2 kJ", "1 kJ", "4 kJ"] }
-start = { each = [1.0, 0.9, 0.5, 1.0, 0.3, 0.8] }
-idle = "2 W"
+start = { each = [1.0, 0.9, 0.5, 1.0, 0.6, 0.8] }
+idle = "500 mW"
 receive = "3 W"
 compute = "6 W"
 send = "9 W"
@@ -36,7 +36,7 @@ timeout = "60 s"
 "#;
 const COMPUTE: [f64; 6] = [4.0, 8.0, 4.0, 8.0, 4.0, 16.0];
 const CAPACITY: [f64; 6] = [1000.0, 1000.0, 2000.0, 2000.0, 1000.0, 4000.0];
-const START: [f64; 6] = [1.0, 0.9, 0.5, 1.0, 0.3, 0.8];
+const START: [f64; 6] = [1.0, 0.9, 0.5, 1.0, 0.6, 0.8];
 const LOSSES: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 0.5, 2.5];
 
 /// The definition, out of what was seen.
@@ -103,7 +103,7 @@ impl Rules {
         self.play(&expected, closed, turn);
     }
 
-    /// Jobs draw what they draw, and phones without one 2 W.
+    /// Jobs draw what they draw, and phones without one half a watt.
     fn play(&mut self, selected: &[usize], closed: f64, turn: u32) {
         for client in 0..6 {
             let mut idle = closed - self.at;
@@ -112,7 +112,7 @@ impl Rules {
                 idle -= 2.0 + COMPUTE[client];
                 self.last[client] = Some(f64::from(turn));
             }
-            self.level[client] -= 2.0 * idle;
+            self.level[client] -= 0.5 * idle;
             assert!(self.level[client] > 0.0, "{client} is empty in round {turn}");
         }
         self.at = closed;
@@ -189,9 +189,9 @@ timeout = "60 s"
 /// A phone whose job needs more than it has stays a candidate, with a reward below 0, and is drawn last.
 #[test]
 fn a_reward_below_zero_counts_as_none() {
-    let poor = changed(WORLD, "[1.0, 0.9, 0.5, 1.0, 0.3, 0.8]", "[0.02, 0.02, 0.01, 0.01, 0.02, 0.005]");
-    let poor = changed(&changed(&poor, "idle = \"2 W\"", "idle = \"0 W\""), "rounds = 12", "rounds = 3");
-    let lines = rounds(&poor, 1, 3);
+    let poor = changed(WORLD, "[1.0, 0.9, 0.5, 1.0, 0.6, 0.8]", "[0.02, 0.02, 0.01, 0.01, 0.02, 0.005]");
+    let poor = changed(&changed(&poor, "idle = \"500 mW\"", "idle = \"0 W\""), "rounds = 12", "rounds = 1");
+    let lines = rounds(&poor, 1, 1);
     let power = numbers(&lines[0]["explain"][0]["power"]);
     assert!(power.iter().all(|power| *power < 0.0), "{power:?}");
     assert!(lines[0]["dropped"].as_array().unwrap().len() == 3, "{}", lines[0]);
@@ -201,7 +201,7 @@ fn a_reward_below_zero_counts_as_none() {
 fn what_does_not_fit_is_refused() {
     let battery = WORLD.find("[population.battery]").unwrap()..WORLD.find("[task.scripted]").unwrap();
     let without = format!("{}{}", &WORLD[..battery.start], &WORLD[battery.end..]);
-    let hidden = changed(WORLD, "idle = \"2 W\"", "idle = \"2 W\"\nlevel = \"hidden\"");
+    let hidden = changed(WORLD, "idle = \"500 mW\"", "level = \"hidden\"");
     let part = "losses = [1.0, 2.0, 3.0, 4.0, 0.5, 2.5]";
     for (scenario, parts) in [
         (without, &["policy.eafl", "levels of batteries", "give [population.battery]"][..]),

@@ -1,8 +1,7 @@
 //! When a phone is on its charger: hours of its day, or recorded intervals.
 
-use super::config::ChargeConfig;
+use crate::population::availability::Offsets;
 use crate::population::availability::trace::Trace;
-use crate::population::availability::{GroupClients, Offsets};
 use fedgenie_core::config::Complaint;
 
 /// Nanoseconds of an hour.
@@ -11,7 +10,7 @@ const HOUR: f64 = 3.6e12;
 const DAY: u64 = 86_400_000_000_000;
 
 /// Number of a client's phase or offset among its parameters.
-const PHASE: u32 = 104;
+pub(super) const PHASE: u32 = 104;
 
 /// A time in which the charger gives its power, or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,29 +30,6 @@ pub(super) enum Charger {
 }
 
 impl Charger {
-    /// Builds the charger of a group; the path of a complaint is below `charge`.
-    pub fn new(config: &ChargeConfig, group: &GroupClients<'_>, notes: &mut Vec<String>) -> Result<Self, Complaint> {
-        match (&config.hours, config.intervals()) {
-            (Some(_), Some(_)) => Err(Complaint::new("", "gives hours and a file; take one of the two out")),
-            (None, None) => {
-                let message = "says not when; give hours = [[22, 24], [0, 6]], or a file of intervals";
-                Err(Complaint::new("hours", message))
-            }
-            (Some(hours), None) => {
-                let phases = Offsets::new(&config.phase.0, group, PHASE);
-                let phases = phases.map_err(|message| Complaint::new("phase", message))?;
-                Ok(Self::Hours(bounds(hours)?, phases))
-            }
-            (None, Some(intervals)) => {
-                if config.phase != Default::default() {
-                    let message = "is of hours; with a file, give offset";
-                    return Err(Complaint::new("phase", message));
-                }
-                intervals.build_at(group, notes, PHASE).map(Self::Intervals)
-            }
-        }
-    }
-
     /// The piece that contains a time.
     pub fn at(&self, in_group: usize, time: u64) -> Piece {
         match self {
@@ -86,7 +62,7 @@ impl Charger {
 }
 
 /// Hours of a day in nanoseconds.
-fn bounds(hours: &[[f64; 2]]) -> Result<Box<[(u64, u64)]>, Complaint> {
+pub(super) fn bounds(hours: &[[f64; 2]]) -> Result<Box<[(u64, u64)]>, Complaint> {
     let refuse = |message: String| Err(Complaint::new("hours", message));
     if hours.is_empty() {
         return refuse("found none; a battery that can never charge has no charger: take charge out".to_owned());

@@ -48,10 +48,9 @@
 //! charge = { power = "5 W", hours = [[22, 24], [0, 6]], phase = { uniform = ["0 h", "24 h"] } }
 //! ```
 
-use super::charger::Charger;
+use super::charger::{Charger, PHASE, bounds};
 use super::{Bank, Make};
-use crate::population::availability::GroupClients;
-use crate::population::availability::trace;
+use crate::population::availability::{GroupClients, Offsets, trace};
 use crate::population::law::{
     AnyParameter, ClientNumber, EnergyParameter, Parameter, PlainParameter, PowerParameter, TimeParameter,
 };
@@ -166,8 +165,28 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl ChargeConfig {
+    /// The charger of a group; the path of a complaint is below `charge`.
+    fn charger(&self, group: &GroupClients<'_>, notes: &mut Vec<String>) -> Result<Charger, Complaint> {
+        match (&self.hours, self.intervals()) {
+            (Some(_), Some(_)) => Err(Complaint::new("", "gives hours and a file; take one of the two out")),
+            (None, None) => {
+                let message = "says not when; give hours = [[22, 24], [0, 6]], or a file of intervals";
+                Err(Complaint::new("hours", message))
+            }
+            (Some(hours), None) => {
+                let phases = Offsets::new(&self.phase.0, group, PHASE);
+                let phases = phases.map_err(|message| Complaint::new("phase", message))?;
+                Ok(Charger::Hours(bounds(hours)?, phases))
+            }
+            (None, Some(_)) if self.phase != TimeParameter::default() => {
+                Err(Complaint::new("phase", "is of hours; with a file, give offset"))
+            }
+            (None, Some(intervals)) => intervals.build_at(group, notes, PHASE).map(Charger::Intervals),
+        }
+    }
+
     /// The intervals of its file, if it has one.
-    pub(super) fn intervals(&self) -> Option<trace::Config> {
+    fn intervals(&self) -> Option<trace::Config> {
         let file = self.file.clone()?;
         let Self { window, assign, offset, wrap, memo, .. } = self;
         Some(trace::Config::of_intervals(file, *window, (*assign, offset.clone(), *wrap), memo.clone()))
@@ -231,7 +250,7 @@ impl BatteryConfig {
     pub(super) fn bank(&self, group: &GroupClients<'_>, notes: &mut Vec<String>) -> Result<Bank, Complaint> {
         let charger = match &self.charge {
             None => Charger::Never,
-            Some(charge) => Charger::new(charge, group, notes).map_err(|complaint| complaint.below("charge"))?,
+            Some(charge) => charge.charger(group, notes).map_err(|complaint| complaint.below("charge"))?,
         };
         for (key, number) in self.all_numbers() {
             number.check_length(group.count).map_err(|message| Complaint::new(key, message))?;
