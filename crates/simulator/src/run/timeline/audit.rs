@@ -29,6 +29,22 @@ const RECENT: usize = 12;
 /// Of a client that never had a job.
 const NO_ACCOUNT: u32 = u32::MAX;
 
+/// The cost of a client's settled jobs, without energy: of a million clients, each byte is one.
+#[derive(Clone, Copy, Debug, Default, Stateful)]
+struct Account {
+    compute: TotalTime,
+    down_bytes: u64,
+    up_bytes: u64,
+}
+
+impl Account {
+    fn add(&mut self, Cost { compute, down_bytes, up_bytes, energy: _ }: Cost) {
+        self.compute += compute;
+        add(&mut self.down_bytes, down_bytes);
+        add(&mut self.up_bytes, up_bytes);
+    }
+}
+
 /// The checks of one run.
 #[derive(Debug, Stateful)]
 #[state(check = Self::is_sound)]
@@ -43,8 +59,10 @@ pub(in crate::run) struct Audit {
     /// The index of each client's account; clients without a job have none.
     #[state(each)]
     account_of: Vec<u32>,
-    clients: Vec<Cost>,
+    clients: Vec<Account>,
     settled: u64,
+    /// What settled jobs drew from batteries.
+    energy: Energy,
     /// Clients' work outside jobs.
     probed: Cost,
 }
@@ -65,6 +83,7 @@ impl Audit {
             account_of: vec![NO_ACCOUNT; clients],
             clients: Vec::new(),
             settled: 0,
+            energy: Energy::ZERO,
             probed: Cost::default(),
         }
     }
@@ -114,9 +133,10 @@ impl Audit {
         let index = &mut self.account_of[job.client.index()];
         if *index == NO_ACCOUNT {
             *index = self.clients.len() as u32;
-            self.clients.push(Cost::default());
+            self.clients.push(Account::default());
         }
-        self.clients[*index as usize] += job.cost();
+        self.clients[*index as usize].add(job.cost());
+        self.energy += job.energy;
         let client = job.client;
         self.require(job.is_concluded, || format!("the job of {client} has no outcome"))?;
         let worked: Span = job.active.into_iter().sum();
@@ -137,15 +157,19 @@ impl Audit {
         })
     }
 
-    /// The cost of each client's settled jobs.
+    /// The cost of each client's settled jobs, without energy.
     pub fn by_client(&self) -> Vec<Cost> {
-        let of = |&index: &u32| self.clients.get(index as usize).copied().unwrap_or_default();
+        let of = |&index: &u32| {
+            let Account { compute, down_bytes, up_bytes } =
+                self.clients.get(index as usize).copied().unwrap_or_default();
+            Cost { compute, down_bytes, up_bytes, energy: Energy::ZERO }
+        };
         self.account_of.iter().map(of).collect()
     }
 
     /// What settled jobs drew from batteries.
-    pub fn energy(&self) -> Energy {
-        self.clients.iter().map(|cost| cost.energy).fold(Energy::ZERO, Energy::add)
+    pub const fn energy(&self) -> Energy {
+        self.energy
     }
 
     pub fn probed(&mut self, cost: Cost) {

@@ -383,16 +383,13 @@ impl<'w> Engine<'w> {
         Span((now - job.phase_began).0 - away.0)
     }
 
-    /// The cost of each client's jobs, those under way included.
+    /// The cost of each client's jobs, those under way included; energy apart.
     pub fn by_client(&self) -> Vec<Cost> {
         let mut all = self.audit.by_client();
         for job in self.jobs.iter() {
             let cost = &mut all[job.client.index()];
             *cost += job.cost();
             cost.compute += self.computing(job);
-            if job.pending.is_some() {
-                cost.energy += self.drawing(job);
-            }
         }
         all
     }
