@@ -312,7 +312,7 @@ fn levels_are_found_again_by_another_way() {
                 "opened" => {
                     phones.iter_mut().zip(phase).for_each(|(phone, phase)| phone.until(time, phase));
                     let can: Vec<usize> = (0..12)
-                        .filter(|&client| phones[client].level >= (reserve[client] * capacity[client]).max(1e-9) - 1e-6)
+                        .filter(|&client| phones[client].level >= (reserve[client] * capacity[client] - 1e-6).max(1e-6))
                         .collect();
                     let said: Vec<usize> = ids(&round["explain"][0]["clients"]);
                     assert_eq!(said, can, "at {time}");

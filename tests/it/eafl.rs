@@ -105,15 +105,15 @@ impl Rules {
 
     /// Jobs draw what they draw, and phones without one half a watt.
     fn play(&mut self, selected: &[usize], closed: f64, turn: u32) {
-        for client in 0..6 {
+        for (client, level) in self.level.iter_mut().enumerate() {
             let mut idle = closed - self.at;
             if selected.contains(&client) {
-                self.level[client] -= Self::job(client);
+                *level -= Self::job(client);
                 idle -= 2.0 + COMPUTE[client];
                 self.last[client] = Some(f64::from(turn));
             }
-            self.level[client] -= 0.5 * idle;
-            assert!(self.level[client] > 0.0, "{client} is empty in round {turn}");
+            *level -= 0.5 * idle;
+            assert!(*level > 0.0, "{client} is empty in round {turn}");
         }
         self.at = closed;
     }

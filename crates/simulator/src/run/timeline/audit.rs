@@ -337,7 +337,7 @@ mod tests {
         let mut audit = Audit::new(3);
         audit.settled(&delivered()).unwrap();
         audit.settled(&delivered()).unwrap();
-        audit.probed(Cost { compute: TotalTime(5), down_bytes: 7, up_bytes: 8 });
+        audit.probed(Cost { compute: TotalTime(5), down_bytes: 7, up_bytes: 8, energy: Energy::ZERO });
         let totals = Accounts {
             down_bytes: 207,
             up_bytes: 208,
