@@ -225,7 +225,7 @@ fn what_report_names_is_checked_before_anything_runs() {
             "report.aim=\"time_to.test_loss <= 3\"",
             &["is no number of these runs; ", "known: best.…, energy.…, final.…, "],
         ),
-        ("report.over=\"bytes\"", &["report.over: unknown value \"bytes\"; known: rounds, time, traffic\n"]),
+        ("report.over=\"bytes\"", &["report.over: unknown value \"bytes\"; known: rounds, time, traffic, energy\n"]),
         (
             "protocol.sync.cohort=3",
             &["unknown kind \"sync\"; did you mean --set 'protocol.synchronous.cohort=3'? known: "],
