@@ -50,6 +50,7 @@ fn milliseconds(scenario: &str, before: u32, rounds: u32) -> f64 {
             parallel: false,
             explain: false,
             updates: false,
+            battery: false,
         };
         let mut run = Run::new(&world, "bench", policies, settings, NoSink);
         (0..before).for_each(|_| run.step().expect("a round goes well"));

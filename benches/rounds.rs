@@ -62,6 +62,7 @@ fn main() {
                     parallel: false,
                     explain: false,
                     updates: false,
+                    battery: false,
                 };
                 let mut run = Run::new(&world, "bsfl", policy, settings, NoSink);
                 let start = Instant::now();

@@ -34,6 +34,7 @@ fn main() {
             parallel: false,
             explain: false,
             updates: false,
+            battery: false,
         };
         let mut run = Run::new(&world, name, policies, settings, NoSink);
         let start = Instant::now();

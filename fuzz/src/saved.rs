@@ -74,6 +74,7 @@ impl Kept {
             record_every: 1,
             explain: true,
             updates: true,
+            battery: false,
             parallel: false,
         };
         Run::new(&self.world, &arm.label, self.world.policies(&arm.source()).unwrap(), settings, NoSink)

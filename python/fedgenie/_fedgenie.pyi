@@ -148,6 +148,14 @@ class Ask:
         """Whether a client will be online throughout an interval, for policies that declare `forecast`."""
 
     @property
+    def level_j(self) -> NDArray[np.float64]:
+        """The level of each available client's battery in joules, for a policy that declares the capability `level`."""
+
+    @property
+    def capacity_j(self) -> NDArray[np.float64]:
+        """The energy of each available client's full battery in joules, for a policy that declares `level`."""
+
+    @property
     def rng(self) -> Rng:
         """The random numbers of this decision."""
 

@@ -10,6 +10,7 @@ use crate::feedback::Trained;
 use fedgenie::id::ClientId;
 use fedgenie::policy::random::Deck;
 use fedgenie::policy::{SelectionRequest, ServerView};
+use fedgenie::population::Seen;
 use fedgenie::rng::StreamRng;
 use fedgenie::time::{Span, VirtualTime};
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyValueError};
@@ -138,6 +139,17 @@ impl Ask {
         let SelectionRequest { turn, round, now, cohort, most, take, .. } = *asked.ask;
         let (turn, round) = (turn.0, round.0);
         Self { number: asked.number, turn, round, now, cohort, most, take, constants, read: Arc::default() }
+    }
+
+    /// A number of each available client's battery.
+    fn of_batteries<'py>(&self, py: Python<'py>, name: &str, of: impl Fn(Seen) -> f64) -> PyResult<Bound<'py, PyAny>> {
+        with(self.number, |asked| {
+            if asked.view.batteries.is_none() {
+                return Err(undeclared(name, "capabilities = (\"level\",) into the class"));
+            }
+            let clients = asked.ask.available.list().iter();
+            arrays::array(py, clients.map(|&client| asked.view.battery(client).map_or(f64::NAN, &of)).collect())
+        })
     }
 
     /// A stream. It is a new object each time: one that is kept by what it has read would keep that alive for ever.
@@ -283,6 +295,18 @@ impl Ask {
             let answer = asked.view.forecast(ClientId(client), at(from_s)?, at(to_s)?);
             answer.map_err(|error| PyValueError::new_err(error.to_string()))
         })
+    }
+
+    /// The level of each available client's battery, in joules, in their order.
+    #[getter]
+    fn level_j<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.of_batteries(py, "level_j", |battery| battery.level_j)
+    }
+
+    /// The energy of each available client's full battery, in joules.
+    #[getter]
+    fn capacity_j<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.of_batteries(py, "capacity_j", |battery| battery.capacity_j)
     }
 
     #[getter]

@@ -151,6 +151,7 @@ impl Deployed {
             layout: None,
             bounds: policy.capabilities().bounds.then_some(*bounds),
             forecaster: None,
+            batteries: None,
         };
         let stream = |purpose| -> StreamRng { streams.stream(purpose, SERVER, turn.0) };
         let (mut of_policy, mut of_solver) = (stream(Purpose::Policy), stream(Purpose::Solver));

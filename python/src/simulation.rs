@@ -69,6 +69,7 @@ fn begin(experiment: &Experiment, which: &Which) -> Result<(OwnedRun, String, En
         record_every: sections.record.every,
         explain: false,
         updates: false,
+        battery: false,
         parallel: false,
     };
     let end = settings.evaluate.end.clone();

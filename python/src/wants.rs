@@ -130,7 +130,8 @@ fn capabilities(object: &Bound<'_, PyAny>) -> PyResult<Capabilities> {
             "bounds" => capabilities.bounds = true,
             "forecast" => capabilities.forecast = true,
             "subsets" => capabilities.subsets = true,
-            other => return Err(unknown("capabilities", other, "layout, bounds, subsets or forecast")),
+            "level" => capabilities.level = true,
+            other => return Err(unknown("capabilities", other, "layout, bounds, subsets, forecast or level")),
         }
     }
     Ok(capabilities)

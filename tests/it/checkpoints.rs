@@ -192,6 +192,7 @@ pub fn assert_kept(text: &str) -> usize {
                 record_every: 1,
                 explain: true,
                 updates: true,
+                battery: false,
                 parallel: false,
             };
             Run::new(&world, &arm.label, world.policies(&arm.source()).unwrap(), settings, kept)
@@ -293,9 +294,9 @@ fn every_policy_under_every_protocol() {
             .collect();
         assert!(assert_kept(&format!("{NINE}{DEVICES}{protocol}{REGRESSION}{policies}")) > 5);
     }
-    // Two need classes, one a log, one forecasts, two rounds of any size, one work, and two ask what only other tasks
-    // know.
-    assert_eq!(most, genieless.len() - 9, "every policy plays in rounds of one server");
+    // Two need classes, one a log, one forecasts, one batteries, two rounds of any size, one work, and two ask what
+    // only other tasks know.
+    assert_eq!(most, genieless.len() - 10, "every policy plays in rounds of one server");
     for protocol in protocols() {
         let text = format!("{NINE}{DEVICES}{protocol}{ADDITIVE}[policy.harmony-style]\n[policy.flips]\n");
         assert_eq!(assert_kept(&text), 2, "{text}");
@@ -318,6 +319,23 @@ fn every_policy_under_every_protocol() {
     for protocol in ["[protocol.synchronous]\ncohort = 3\n", deadline] {
         assert_eq!(assert_kept(&format!("{}{protocol}{REGRESSION}{regret}[policy.hindsight]\n", run_on())), 1);
     }
+}
+
+/// Levels of batteries that run empty and are charged, under every protocol that clients may be lost in.
+#[test]
+fn levels_of_batteries_are_kept() {
+    let battery = "[population.battery]\ncapacity = { each = [\"3 J\", \"5 J\", \"8 J\", \"2 J\", \"4 J\", \"3 J\", \"9 J\", \
+                   \"6 J\", \"7 J\"] }\nreserve = 0.2\nidle = \"0.1 W\"\nreceive = \"1 W\"\ncompute = \"2 W\"\nsend = \"1 W\"\n\
+                   charge = { power = \"0.5 W\", hours = [[0, 24]] }\n";
+    let mut played = 0;
+    for protocol in protocols().into_iter().filter(|protocol| protocol.contains("timeout") || protocol.contains("late"))
+    {
+        let policies = "[policy.random]\n[policy.eafl]\npacer_step = 1\nexploration = 0.5\n";
+        let text = format!("{NINE}{DEVICES}{battery}{protocol}{REGRESSION}{policies}");
+        assert_eq!(assert_kept(&text), 2, "{text}");
+        played += 1;
+    }
+    assert!(played >= 4, "{played} protocols lose clients");
 }
 
 /// Every server optimizer of the catalogue.

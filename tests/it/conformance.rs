@@ -66,6 +66,7 @@ fn trace(clients: &[(f64, f64)], rounds: usize, policy: &str, more: &str) -> Vec
         parallel: false,
         explain: false,
         updates: false,
+        battery: false,
     };
     let mut trace = Trace::default();
     let mut run = Run::new(&world, "tested", policy, settings, &mut trace);
@@ -263,6 +264,7 @@ impl Asked {
             layout: None,
             bounds: None,
             forecaster: None,
+            batteries: None,
         };
         let probe = self.policy.probe(&ask, &view, &mut policy).unwrap();
         let probed: Vec<(ClientId, f64)> = match probe {

@@ -404,6 +404,7 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
             layout: None,
             bounds: None,
             forecaster: None,
+            batteries: None,
         };
         let (mut one, mut other, mut selected) = (stream(turn.0), stream(turn.0), Selection::default());
         policy.select(&ask, &view, &mut PolicyRng { policy: &mut one, solver: &mut other }, &mut selected).unwrap();

@@ -221,8 +221,11 @@ fn what_report_names_is_checked_before_anything_runs() {
                 [..],
         ),
         ("report.aim=\"regret.men\"", &["report.aim: ", "did you mean \"regret.mean\"?", "regret.realised"]),
-        ("report.aim=\"time_to.test_loss <= 3\"", &["is no number of these runs; ", "known: best.…, final.…, "]),
-        ("report.over=\"bytes\"", &["report.over: unknown value \"bytes\"; known: rounds, time, traffic\n"]),
+        (
+            "report.aim=\"time_to.test_loss <= 3\"",
+            &["is no number of these runs; ", "known: best.…, energy.…, final.…, "],
+        ),
+        ("report.over=\"bytes\"", &["report.over: unknown value \"bytes\"; known: rounds, time, traffic, energy\n"]),
         (
             "protocol.sync.cohort=3",
             &["unknown kind \"sync\"; did you mean --set 'protocol.synchronous.cohort=3'? known: "],

@@ -111,6 +111,7 @@ fn settings(policy: &str) -> &'static [&'static str] {
         "optimal-sampling" => &["", "approximate = true\niterations = 2"],
         "refl" => &["", "alpha = 0.5\ncooldown = 1"],
         "e3cs" => &["", "quota = 0.1\neta = 2.0"],
+        "eafl" => &["", "f = 0.6\nvariant = \"released\"\npacer_step = 1"],
         "ucb-cs" => &["", "gamma = 0.9"],
         "age" => &[""],
         "flips" => &["", "clusters = 2"],
@@ -134,6 +135,13 @@ fn everything() -> Vec<(&'static str, String)> {
             "pyramidfl" => {
                 let work = "[training]\nepochs = 2\nmost_epochs = 8\n";
                 changed(&changed(WORLD, REGRET, ""), "[training]\n", work)
+            }
+            // Regret is not defined where clients have batteries.
+            "eafl" => {
+                let battery = "[population.battery]\ncapacity = { each = [\"40 J\", \"50 J\", \"30 J\", \"90 J\", \"20 J\", \
+                               \"60 J\"] }\nidle = \"0.2 W\"\ncompute = \"2 W\"\n";
+                let timed = changed(&changed(WORLD, REGRET, ""), "cohort = 2", "cohort = 2\ntimeout = \"60 s\"");
+                format!("{timed}{battery}")
             }
             "refl" => format!("{WORLD}[population.forecast]\nhorizon = \"1 h\"\n"),
             _ => WORLD.to_owned(),

@@ -272,6 +272,7 @@ fn fedfast_by_metadata() {
             layout: None,
             bounds: None,
             forecaster: None,
+            batteries: None,
         };
         let stream = |purpose| Streams::new(1).stream(purpose, 0, round);
         let (mut one, mut other, mut selection) =

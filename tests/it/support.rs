@@ -389,8 +389,14 @@ pub struct Played {
     pub model: String,
 }
 
-pub const SETTINGS: RunSettings =
-    RunSettings { evaluate: Evaluations::every(1), record_every: 1, parallel: false, explain: false, updates: false };
+pub const SETTINGS: RunSettings = RunSettings {
+    evaluate: Evaluations::every(1),
+    record_every: 1,
+    parallel: false,
+    explain: false,
+    updates: false,
+    battery: false,
+};
 
 /// Plays rounds of a policy in a world.
 pub fn play(world: &World, policy: Box<dyn Policy>, rounds: u32) -> Result<Played, RunError> {

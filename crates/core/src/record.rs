@@ -69,6 +69,8 @@ pub enum DropReason {
     Away,
     /// The phase would never end: the device is away for good, or nothing moves on its link any more.
     Stalled,
+    /// The phone's battery was empty.
+    Battery,
 }
 
 /// How a job ended. Every dispatched job ends in exactly one outcome.

@@ -28,8 +28,8 @@ pub enum Purpose {
     /// A law's parameter that is drawn per client: entity = client, index = phase × 16 + place of the parameter; data
     /// size 48, data quality 49, rates of a device profile 50 (download), 51 (compute), 52 (upload); offset or phase of
     /// availability 53, offsets of link traces 54 (download) and 56 (upload), laws of availability 64 (on) and 80
-    /// (off), place of the parameter added. Permutations of a trace's or a table's records: entity = 2^32 − 1, index =
-    /// number of records.
+    /// (off), place of the parameter added; numbers of batteries 96 to 103, phase or offset of their chargers 104.
+    /// Permutations of a trace's or a table's records: entity = 2^32 − 1, index = number of records.
     PopulationParameter = 1,
     /// Phase durations: entity = client, index = number of its job; three uniforms in the order download, compute,
     /// upload.

@@ -1,7 +1,7 @@
 //! Quantities as a person writes them: a number and a unit, for example `"25 ms"`, `"10 Mbit/s"`, `"850 kB"`.
 //!
 //! A quantity without a unit is refused rather than guessed. Values are kept in the base unit (seconds, bits per
-//! second, bytes, per second) and written back in it, with as many digits as reading them again needs.
+//! second, bytes, per second, joules, watts) and written back in it, with as many digits as reading them again needs.
 
 use crate::time::Span;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -33,6 +33,12 @@ pub struct Bytes;
 /// A rate of events per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PerSecond;
+/// Energy in joules.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Joules;
+/// Power in watts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Watts;
 
 impl Quantity for Seconds {
     const EXPECTED: &'static str = "a duration such as \"25 ms\" (units ns, us, ms, s, min, h, d)";
@@ -84,6 +90,18 @@ impl Quantity for PerSecond {
         &[("/s", Ok(1.0)), ("/min", Err(60.0)), ("/h", Err(3600.0)), ("/d", Err(86400.0))];
 }
 
+impl Quantity for Joules {
+    const EXPECTED: &'static str = "an energy such as \"40 kJ\" (units J, kJ, Wh; 1 Wh is 3600 J)";
+    const BASE: &'static str = "J";
+    const UNITS: &'static [(&'static str, Result<f64, f64>)] = &[("J", Ok(1.0)), ("kJ", Ok(1e3)), ("Wh", Ok(3600.0))];
+}
+
+impl Quantity for Watts {
+    const EXPECTED: &'static str = "a power such as \"50 mW\" (units mW, W)";
+    const BASE: &'static str = "W";
+    const UNITS: &'static [(&'static str, Result<f64, f64>)] = &[("mW", Err(1e3)), ("W", Ok(1.0))];
+}
+
 /// Reads a quantity's text into its base unit.
 ///
 /// # Errors
@@ -122,6 +140,8 @@ pub fn any(text: &str) -> Option<(f64, &'static str)> {
         .or_else(|| of::<BitsPerSecond>(text))
         .or_else(|| of::<Bytes>(text))
         .or_else(|| of::<PerSecond>(text))
+        .or_else(|| of::<Joules>(text))
+        .or_else(|| of::<Watts>(text))
 }
 
 /// Writes a quantity in its base unit, so that reading it gives the same bits.
@@ -241,12 +261,15 @@ mod tests {
         assert_eq!(parse::<Bytes>("850 kB"), Ok(850_000.0));
         assert_eq!(parse::<PerSecond>("6 /min"), Ok(0.1));
         assert_eq!(parse::<Seconds>("70_000 s"), Ok(70_000.0));
+        assert_eq!(["40 kJ", "11.1 Wh", "12 J"].map(parse::<Joules>), [Ok(40_000.0), Ok(39_960.0), Ok(12.0)]);
+        assert_eq!(["50 mW", "2.5 W"].map(parse::<Watts>), [Ok(0.05), Ok(2.5)]);
     }
 
     #[test]
     fn any_quantity_tells_its_base_unit() {
-        let found = ["2 min", "1.5 MB/s", "850 kB", "6 /min"].map(any);
-        assert_eq!(found, [Some((120.0, "s")), Some((12e6, "bit/s")), Some((850_000.0, "B")), Some((0.1, "/s"))]);
+        let found = ["2 min", "1.5 MB/s", "850 kB", "6 /min", "2 kJ", "50 mW"].map(any);
+        let expected = [(120.0, "s"), (12e6, "bit/s"), (850_000.0, "B"), (0.1, "/s"), (2000.0, "J"), (0.05, "W")];
+        assert_eq!(found, expected.map(Some));
         assert_eq!(["20", "drop", "2 parsecs", ""].map(any), [None; 4]);
     }
 
@@ -255,6 +278,8 @@ mod tests {
         for text in ["25", "25 parsecs", "ms", "", "NaN s", "inf s", "1 MB", "1e400 s", "1 s s"] {
             assert_eq!(parse::<Seconds>(text), Err(Seconds::EXPECTED), "{text:?}");
         }
+        assert_eq!(["3 kWh", "50 W", "7"].map(parse::<Joules>), [Err(Joules::EXPECTED); 3]);
+        assert_eq!(["3 uW", "50 J", "7"].map(parse::<Watts>), [Err(Watts::EXPECTED); 3]);
         assert_eq!(parse::<BitsPerSecond>("-1e308 Mbit/s"), Err(BitsPerSecond::EXPECTED), "infinite in its base unit");
     }
 

@@ -76,7 +76,9 @@ pub use options::{Draw, RunOptions};
 pub use program::{Code, Outside};
 pub use run_file::clients_of;
 pub use shown::{INTERVAL_SEEDS, ROUNDING, number, show, show_rounded};
-pub use summary::{ArmSummary, Comparison, PREFIX_INTERSECTION, PointComparison, RunSummary, Summary, Traffic};
+pub use summary::{
+    ArmSummary, Comparison, EnergySummary, PREFIX_INTERSECTION, PointComparison, RunSummary, Summary, Traffic,
+};
 pub use table::{is_told_who_was_asked, overridden, show_until, table};
 pub use taken_over::{LookedAt, ROUNDS_PER_LOOK};
 use warnings::backward_targets;

@@ -36,11 +36,12 @@ pub(super) enum Between {
 }
 
 /// Where a round is on a horizontal axis.
-fn x_of(over: Over, point: &CurvePoint) -> f64 {
+fn x_of(over: Over, point: &CurvePoint) -> Option<f64> {
     match over {
-        Over::Rounds => f64::from(point.round),
-        Over::Time => point.time_s,
-        Over::Traffic => point.bytes as f64,
+        Over::Rounds => Some(f64::from(point.round)),
+        Over::Time => Some(point.time_s),
+        Over::Traffic => Some(point.bytes as f64),
+        Over::Energy => point.energy_j,
     }
 }
 
@@ -52,7 +53,7 @@ pub(super) fn lines(
     value: impl Fn(&CurvePoint) -> Option<f64>,
 ) -> Vec<Line> {
     let course = |run: &RunSummary| -> Course {
-        let points = run.curve.iter().filter_map(|point| Some((x_of(over, point), value(point)?)));
+        let points = run.curve.iter().filter_map(|point| Some((x_of(over, point)?, value(point)?)));
         points.filter(|point| point.1.is_finite()).collect()
     };
     let of_arm = |arm: &super::study::Arm<'_>| {

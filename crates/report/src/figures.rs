@@ -42,6 +42,7 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
     figures.extend(totals::totals(study, warnings));
     if !study.is_sweep() {
         figures.extend(participation::participation(study));
+        figures.extend(participation::empty(study));
         figures.extend(compared::gini(study));
     }
     figures.extend(examples::examples(study));

@@ -125,6 +125,11 @@ pub(super) struct Study<'a> {
 }
 
 impl<'a> Study<'a> {
+    /// Whether clients have batteries.
+    pub fn has_batteries(&self) -> bool {
+        self.arms.iter().flat_map(Arm::all_runs).any(|run| run.energy.is_some())
+    }
+
     /// The study of some of the experiments, which have the same points. `labels` are those of all policies of each.
     pub fn new(results: &'a [Results], folders: &[usize], labels: &[Vec<String>]) -> Self {
         let mut arms: Vec<Arm<'a>> = Vec::new();

@@ -25,6 +25,7 @@ pub mod cs_ucb_q;
 pub mod delta;
 pub mod divfl;
 pub mod e3cs;
+pub mod eafl;
 mod explanation;
 pub mod fedacs;
 pub mod fedcor;
@@ -77,7 +78,7 @@ pub use feedback::{
 pub(crate) use means::SampleMeans;
 pub use probe::Probe;
 pub use selection::Selection;
-pub use view::{DeclaredDevice, SelectionRequest, ServerView};
+pub use view::{DeclaredDevice, SeenBatteries, SelectionRequest, ServerView};
 
 /// `⌊x⌋` of `x ≥ 0`; a number just below a whole one, by rounding, counts as that one.
 fn whole(x: f64) -> usize {
@@ -348,6 +349,7 @@ components! {
         "optimal-sampling" => OptimalSampling(optimal_sampling::Config) in "policy/optimal_sampling.rs";
         "refl" => Refl(refl::Config) in "policy/refl.rs";
         "e3cs" => E3cs(e3cs::Config) in "policy/e3cs.rs";
+        "eafl" => Eafl(eafl::Config) in "policy/eafl.rs";
         "divfl" => Divfl(divfl::Config) in "policy/divfl.rs";
         "shapley" => Shapley(shapley::Config) in "policy/shapley.rs";
         "pyramidfl" => Pyramidfl(pyramidfl::Config) in "policy/pyramidfl.rs";

@@ -1,13 +1,14 @@
 //! The clients: groups, latencies, dropouts, availability, amounts of data.
 //!
 //! Stored as a structure of arrays. Laws that clients share are stored once; an idle client costs 28 bytes plus its own
-//! laws, if its parameters were drawn, and the index of the trace that it follows.
+//! laws, if its parameters were drawn, and the index of the trace that it follows; in a run, 16 bytes for its battery.
 //!
 //! | module | content |
 //! |---|---|
 //! | [`count`] | whole numbers per client: epochs and steps |
 //! | [`law`] | laws and numbers per client, as a scenario writes them |
 //! | [`availability`] | when devices are available |
+//! | [`battery`] | energy that phones have, draw and get |
 //! | [`link`] | links whose rate changes over time |
 //! | [`forecast`] | forecasts of availability for policies |
 //! | [`log`] | logs of jobs |
@@ -16,6 +17,7 @@
 //! | [`trace`] | importers of measurements on real devices |
 
 pub mod availability;
+pub mod battery;
 mod config;
 pub mod count;
 pub mod forecast;
@@ -28,6 +30,7 @@ mod tails;
 pub mod trace;
 
 pub use availability::{Availability, AvailabilityConfig, Cursors, Stretch};
+pub use battery::{Batteries, BatteryConfig, Draw, Energies, Energy, EnergyUse, Levels, Mode, Seen};
 pub(crate) use config::check_durations;
 pub use config::{
     DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, PhaseDropout, PopulationConfig, Work,
@@ -47,7 +50,7 @@ use phase::ClientLink;
 use std::sync::Arc;
 
 /// Sources of the files that document clients and the clusters of their servers, by their names in the JSON schema.
-pub const DOCUMENTED: [(&str, &str); 8] = [
+pub const DOCUMENTED: [(&str, &str); 9] = [
     ("ClustersConfig", include_str!("clusters.rs")),
     ("PlainParameter", include_str!("population/law/parameter.rs")),
     ("TableConfig", include_str!("population/law/table.rs")),
@@ -56,6 +59,7 @@ pub const DOCUMENTED: [(&str, &str); 8] = [
     ("DropoutConfig", include_str!("population/config/dropout.rs")),
     ("ForecastConfig", include_str!("population/forecast.rs")),
     ("RecordedConfig", include_str!("population/recorded.rs")),
+    ("BatteryConfig", battery::DOCUMENTED),
 ];
 
 /// A group of the scenario: clients with consecutive ids.
@@ -88,6 +92,7 @@ pub struct Population {
     data_sizes: Vec<u32>,
     data_qualities: Vec<f64>,
     availability: Availability,
+    batteries: Batteries,
     links: Vec<ClientLink>,
     /// Index into `links` per client and way, down and up, `u32::MAX` for none; empty if no client has a link.
     link_of: Vec<[u32; 2]>,
@@ -196,6 +201,11 @@ impl Population {
         &self.availability
     }
 
+    /// The clients' batteries.
+    pub const fn batteries(&self) -> &Batteries {
+        &self.batteries
+    }
+
     /// The forecasts of availability, if policies may ask for them.
     pub const fn forecast(&self) -> Option<Forecast> {
         self.forecast
@@ -216,14 +226,14 @@ impl Population {
         self.groups.iter().any(Group::has_dropouts) || self.recording.as_ref().is_some_and(|log| log.has_losses())
     }
 
-    /// Whether any client may be lost with its job, by dropping out or by going away.
+    /// Whether any client may be lost with its job, by dropping out, by going away, or by an empty battery.
     pub fn can_lose(&self) -> bool {
         let goes_away = |group: &Group| {
             group.count > 0
                 && group.interruption == Interruption::Lose
                 && !self.availability.is_always_there(group.first)
         };
-        self.has_dropouts() || self.groups.iter().any(goes_away)
+        self.has_dropouts() || !self.batteries.is_empty() || self.groups.iter().any(goes_away)
     }
 
     /// The law of a client's phase, in seconds; over a traced link, that of the phase at the link's mean rate.

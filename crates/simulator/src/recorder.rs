@@ -291,6 +291,8 @@ pub struct RoundSummary<'a> {
     pub adversaries: Option<&'a [ClientId]>,
     /// What the accountant of privacy says, where there is one.
     pub privacy: Option<&'a PrivacyEntry>,
+    /// The level of each client's battery in joules when the round closed, null without a battery, if recorded.
+    pub levels_j: Option<&'a [Option<f64>]>,
 }
 
 impl RoundSummary<'_> {
@@ -356,6 +358,7 @@ impl RoundSummary<'_> {
             let servers = servers.iter().map(ServerRound::to_json).collect();
             object.insert("servers".to_owned(), Value::Array(servers));
         }
+        object.extend(self.levels_j.map(|levels| ("battery".to_owned(), json!({ "level_j": levels }))));
         if let Some(explain) = self.explain {
             object.insert("explain".to_owned(), json!(explain));
         }

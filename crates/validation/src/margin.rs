@@ -27,7 +27,7 @@ const OF_RANKINGS: [&str; 6] = ["hr", "ndcg", "recall", "precision", "f1", "auc"
 const OF_METRICS: [&str; 3] = ["final.", "best.", "converged."];
 
 /// Times and bytes, and spending until targets.
-const SPENT: [&str; 10] = [
+const SPENT: [&str; 11] = [
     "up_bytes",
     "down_bytes",
     "virtual_time_s",
@@ -38,6 +38,7 @@ const SPENT: [&str; 10] = [
     "probe_compute_to.",
     "bytes_to.",
     "wasted_compute_s",
+    "energy.",
 ];
 
 /// The margin of a number of runs; `None` if it has none.

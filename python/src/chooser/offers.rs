@@ -122,7 +122,7 @@ impl<'a> Offers<'a> {
     fn lacking(&self, policy: &dyn Policy) -> Option<String> {
         let Wants { loss_rms, quality, deviation: _, norm: _, update: _, change: _, model_quality, edge_accuracy } =
             policy.wants();
-        let Capabilities { layout, bounds: _, subsets, forecast } = policy.capabilities();
+        let Capabilities { layout, bounds: _, subsets, forecast, level } = policy.capabilities();
         let Wishes { reports_loss, reports_loss_rms, .. } = self.wishes;
         if policy.needs_losses() && !reports_loss {
             return Some("compares losses of clients; name the metric that clients report as their loss".to_owned());
@@ -138,6 +138,7 @@ impl<'a> Offers<'a> {
             (layout, "the layout of the model"),
             (subsets, "the quality of subsets of updates"),
             (forecast, "forecasts of availability"),
+            (level, "levels of batteries"),
         ];
         let asked = policy.wants_answer().map(|kind| format!("answers to {kind:?} with updates"));
         let what = lacking.into_iter().find(|(needs, _)| *needs).map(|(_, what)| what.to_owned()).or(asked)?;

@@ -71,6 +71,7 @@ impl Asked {
             layout: None,
             bounds: None,
             forecaster: None,
+            batteries: None,
         };
         let [mut policy, mut solver] =
             [Purpose::Policy, Purpose::Solver].map(|purpose| Streams::new(1).stream(purpose, 0, self.turn));

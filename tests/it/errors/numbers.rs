@@ -94,6 +94,7 @@ pub const CASES: &[Case] = &[
             layout: None,
             bounds: None,
             forecaster: None,
+            batteries: None,
         };
         told(view.forecast(ClientId(0), VirtualTime(0), VirtualTime(1)).unwrap_err())
     }),

@@ -63,6 +63,7 @@ fn every_policy_has_a_trace_worked_out_by_hand() {
         "refl",
         "ucb_cs",
         "e3cs",
+        "eafl",
         "optimal_sampling",
         "clustered_sampling",
         "tifl",

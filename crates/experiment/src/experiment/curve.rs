@@ -35,14 +35,46 @@ pub struct CurvePoint<M = Vec<(MetricId, f64)>> {
     /// The cluster of each edge server, where these have cluster models.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<u32>,
+    /// Energy that jobs drew so far, in joules, where clients have batteries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// Phones whose level is 0, of up to 1,000 clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<u64>,
 }
 
 impl<M> CurvePoint<M> {
     /// The same point with its metrics in another form.
     pub(super) fn map_metrics<N>(self, map: impl FnOnce(M) -> N) -> CurvePoint<N> {
-        let Self { round, time_s, bytes, regret, bound, metrics, unique_clients, jain, selections, clusters } = self;
+        let Self {
+            round,
+            time_s,
+            bytes,
+            regret,
+            bound,
+            metrics,
+            unique_clients,
+            jain,
+            selections,
+            clusters,
+            energy_j,
+            empty,
+        } = self;
         let metrics = map(metrics);
-        CurvePoint { round, time_s, bytes, regret, bound, metrics, unique_clients, jain, selections, clusters }
+        CurvePoint {
+            round,
+            time_s,
+            bytes,
+            regret,
+            bound,
+            metrics,
+            unique_clients,
+            jain,
+            selections,
+            clusters,
+            energy_j,
+            empty,
+        }
     }
 }
 
@@ -181,6 +213,8 @@ mod tests {
                 jain: 1.0,
                 selections: u64::from(round),
                 clusters: Vec::new(),
+                energy_j: None,
+                empty: None,
             });
         }
         curve.into_points()

@@ -20,6 +20,7 @@ use fedgenie_core::state::{State, StateError, Stateful};
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::metrics::{Bins, Metered};
 use fedgenie_simulator::policy::PolicyConfig;
+use fedgenie_simulator::population::Energy;
 use fedgenie_simulator::recorder::{NoSink, Sink};
 use fedgenie_simulator::run::{Evaluations, Run, RunError, RunSettings, Tuned};
 use fedgenie_simulator::task::Appendix;
@@ -78,6 +79,8 @@ impl<'a> Course<'a> {
             jain: run.participation().jain(),
             selections: run.participation().total(),
             clusters: run.clusters().map_or_else(Vec::new, |clusters| clusters.assignment.clone()),
+            energy_j: run.energy_of_jobs().map(Energy::joules),
+            empty: run.empty_phones(),
         });
         self.last.observe(run);
         Ok(self.watch.observe(run))
@@ -139,13 +142,7 @@ impl Experiment {
         let policies = world.policies(&arm.source()).map_err(|error| scenario.explain_policy(&arm.label, error))?;
         let sees_truth = arm.policy.config().map_or_else(|| policies.see_truth(), PolicyConfig::sees_truth);
         let sections = scenario.sections_of(id.arm);
-        let settings = RunSettings {
-            evaluate: sections.evaluate.plan(sections.stop.end()),
-            record_every: sections.record.every,
-            explain: sections.record.explain,
-            updates: sections.record.updates,
-            parallel: false,
-        };
+        let settings = settings_of(sections);
         let speeds = world.truth.as_ref().map(|truth| &*truth.genie.mean_speeds);
         let metered = Metered::new(sink, Bins::new(&world.population, speeds));
         let mut metered = if sections.record.explain { metered.explained() } else { metered };
@@ -239,6 +236,18 @@ impl Experiment {
         summary.measured = metrics;
         add_data(&mut summary, world);
         Ok(Some(summary))
+    }
+}
+
+/// How a run of a scenario is carried out.
+fn settings_of(sections: &Sections) -> RunSettings {
+    RunSettings {
+        evaluate: sections.evaluate.plan(sections.stop.end()),
+        record_every: sections.record.every,
+        explain: sections.record.explain,
+        updates: sections.record.updates,
+        battery: sections.record.battery,
+        parallel: false,
     }
 }
 

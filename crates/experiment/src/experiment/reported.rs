@@ -7,7 +7,7 @@ use fedgenie_core::record::Regret;
 use std::collections::BTreeSet;
 
 /// Numbers whose names do not depend on the scenario; not every run has all of them.
-const PLAIN: [&str; 22] = [
+const PLAIN: [&str; 29] = [
     "virtual_time_s",
     "rounds",
     "compute_s",
@@ -30,6 +30,13 @@ const PLAIN: [&str; 22] = [
     "possible_share",
     "unique_share",
     PREFIX_INTERSECTION,
+    "energy.idle_j",
+    "energy.receive_j",
+    "energy.compute_j",
+    "energy.send_j",
+    "energy.charged_j",
+    "energy.wasted_j",
+    "energy.emptied",
 ];
 
 /// Spending until a target.
@@ -73,7 +80,7 @@ pub(super) fn numbers(scenario: &Scenario) -> BTreeSet<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Asked, RunSummary, Traffic};
+    use super::super::{Asked, EnergySummary, RunSummary, Traffic};
     use super::*;
 
     /// Every number of a run without metrics is known by its name alone.
@@ -88,6 +95,7 @@ mod tests {
         .unwrap();
         run.asked = Some(Asked::default());
         run.drawn = Some(0);
+        run.energy = Some(EnergySummary::default());
         run.edge_traffic = Some(Traffic { down_bytes: 1, up_bytes: 1 });
         run.graph = Some(serde_json::json!({ "prefix_intersection": [0.5] }));
         let found: Vec<String> = run.numbers().into_keys().collect();

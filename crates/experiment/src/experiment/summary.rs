@@ -1,11 +1,13 @@
 //! The results of an experiment: one row per run, one per policy and point.
 
 mod common;
+mod energy;
 mod numbers;
 mod points;
 mod read;
 
 pub(super) use common::Common;
+pub use energy::EnergySummary;
 pub use numbers::PREFIX_INTERSECTION;
 pub use points::PointComparison;
 pub(super) use read::read_metrics;
@@ -175,6 +177,9 @@ pub struct RunSummary {
     /// What the accountant of privacy says at the end, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privacy: Option<PrivacyEntry>,
+    /// Energy of batteries, where clients have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergySummary>,
     /// Warnings about this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -257,6 +262,7 @@ impl RunSummary {
             effective: Arc::default(),
             heavy_tails: Vec::new(),
             privacy,
+            energy: None,
             warnings: Vec::new(),
             curve: curve.into_points(),
             measured: Vec::new(),
@@ -277,11 +283,10 @@ impl RunSummary {
         summary.compute_s = accounts.compute.seconds();
         summary.probe_compute_s = accounts.probe_compute.seconds();
         summary.wasted_compute_s = accounts.wasted_compute.seconds();
-        summary.wasted_down_bytes = accounts.wasted_down_bytes;
-        summary.wasted_up_bytes = accounts.wasted_up_bytes;
+        (summary.wasted_down_bytes, summary.wasted_up_bytes) = (accounts.wasted_down_bytes, accounts.wasted_up_bytes);
         summary.dispatched = accounts.dispatched;
         summary.drawn = summary.drawn.map(|_| accounts.drawn);
-        summary.arrived = accounts.arrived;
+        (summary.arrived, summary.energy) = (accounts.arrived, accounts.energy.map(EnergySummary::from));
         Ok(summary)
     }
 

@@ -47,6 +47,8 @@ pub enum Over {
     Time,
     /// Traffic of clients, both ways together.
     Traffic,
+    /// Energy that jobs drew from batteries.
+    Energy,
 }
 
 impl ReportConfig {

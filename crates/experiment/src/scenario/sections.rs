@@ -17,6 +17,7 @@ use fedgenie_core::time::{Span, VirtualTime};
 use fedgenie_core::units::{Amount, Bytes, Duration};
 use fedgenie_learning::trainer::optimizer::check_regularisation;
 use fedgenie_learning::trainer::{Length, LocalTraining, Optimizer, OptimizerConfig, Schedule, TrainingError};
+use fedgenie_simulator::metrics::MOST_TOLD;
 use fedgenie_simulator::population::count::CountPerClient;
 use fedgenie_simulator::run::End;
 use fedgenie_simulator::task::{self, Planned};
@@ -266,6 +267,9 @@ pub struct RecordConfig {
     /// Whether rounds have `updates`: examples, losses and latency of each update.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub updates: bool,
+    /// Whether rounds have `battery`: the level of each client's battery when the round closed, of up to 1,000 clients.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub battery: bool,
     /// Whether runs are kept in packs, 256 in a file, instead of in a folder each; if it is left out, where the
     /// experiment has more than 10 000 runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -281,7 +285,7 @@ const fn every_round() -> u32 {
 
 impl Default for RecordConfig {
     fn default() -> Self {
-        Self { every: every_round(), explain: false, updates: false, packed: None }
+        Self { every: every_round(), explain: false, updates: false, battery: false, packed: None }
     }
 }
 
@@ -296,6 +300,24 @@ fn complain<T>(path: &str, message: impl Into<String>) -> Result<T, Complaint> {
 }
 
 impl Sections {
+    /// Checks that levels which are to be recorded exist, and that they are not too many.
+    fn check_levels(&self) -> Result<(), Complaint> {
+        if !self.record.battery {
+            return Ok(());
+        }
+        let all = std::iter::once(&self.population.battery);
+        let has_batteries = all.chain(self.population.group.iter().map(|group| &group.battery)).any(Option::is_some);
+        match self.population.client_count() {
+            _ if !has_batteries => complain("record.battery", "no client has a battery; give [population.battery]"),
+            Ok(clients) if clients > MOST_TOLD => {
+                let message =
+                    format!("levels of up to {MOST_TOLD} clients are recorded, and there are {clients}; take it out");
+                complain("record.battery", message)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks beyond the types.
     pub(super) fn check(&self) -> Result<(), Complaint> {
         if !is_name(&self.name) {
@@ -311,6 +333,7 @@ impl Sections {
         if self.record.every == 0 {
             return complain("record.every", "found 0; expected a number of rounds of at least 1");
         }
+        self.check_levels()?;
         self.evaluate.check().map_err(|complaint| complaint.below("evaluate"))?;
         self.controls.check().map_err(|complaint| complaint.below("controls"))?;
         task::check(self.task_settings()).map_err(|complaint| complaint.below(self.task_kind()).below("task"))?;

@@ -83,6 +83,13 @@ fn about(key: &str, metrics: &Metrics) -> Option<(Kind, &'static str, String)> {
         PREFIX_INTERSECTION => {
             return told(Number, "", "the last client's share of the nodes of all clients before it");
         }
+        "energy.idle_j" => return told(Number, "J", "drawn between jobs, all clients together"),
+        "energy.receive_j" => return told(Number, "J", "drawn while downloading, all clients together"),
+        "energy.compute_j" => return told(Number, "J", "drawn while computing, all clients together"),
+        "energy.send_j" => return told(Number, "J", "drawn while uploading, all clients together"),
+        "energy.charged_j" => return told(Number, "J", "what entered phones, all clients together"),
+        "energy.wasted_j" => return told(Number, "J", "drawn by jobs whose update was never used"),
+        "energy.emptied" => return told(Integer, "times", "how often the level of a battery came to 0"),
         _ => {}
     }
     let (what, of) = key.split_once('.')?;
@@ -144,7 +151,7 @@ pub(super) fn unit_of(key: &str, metrics: &Metrics) -> &'static str {
 mod tests {
     use super::*;
     use fedgenie_core::record::Regret;
-    use fedgenie_experiment::experiment::{Asked, Converged, Reached, RunSummary, Traffic};
+    use fedgenie_experiment::experiment::{Asked, Converged, EnergySummary, Reached, RunSummary, Traffic};
     use serde_json::json;
 
     /// A run with every number that runs can have.
@@ -167,7 +174,8 @@ mod tests {
         let [active, moved] = [ACTIVE_CLUSTERS, REASSIGNMENTS].map(|name| (name.to_owned(), 2.0));
         let final_metrics = metrics.clone().into_iter().chain([active, moved]).collect();
         let (best, converged, asked) = (metrics, Some(Some(converged)), Some(Asked::default()));
-        RunSummary { final_metrics, best, at_bytes, converged, regret, reached, edge_traffic, asked, ..run }
+        let energy = Some(EnergySummary::default());
+        RunSummary { final_metrics, best, at_bytes, converged, regret, reached, edge_traffic, asked, energy, ..run }
     }
 
     #[test]

@@ -14,6 +14,7 @@ fn axis_of(over: Over) -> Axis {
         Over::Rounds => either(linear("round", None), Scale::Linear),
         Over::Time => either(linear("virtual time", Some("s")), Scale::Linear),
         Over::Traffic => either(linear("traffic of clients, both ways", Some("B")), Scale::Linear),
+        Over::Energy => either(linear("energy drawn by jobs", Some("J")), Scale::Linear),
     }
 }
 
@@ -22,10 +23,12 @@ const fn words_of(over: Over) -> &'static str {
         Over::Rounds => "rounds",
         Over::Time => "virtual time",
         Over::Traffic => "traffic",
+        Over::Energy => "energy",
     }
 }
 
-/// Every metric over virtual time and over rounds; the main one over traffic, where that is limited.
+/// Every metric over virtual time and over rounds; the main one over traffic, where that is limited, and over energy,
+/// where clients have batteries.
 pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     let declared = study.measured();
@@ -46,8 +49,9 @@ pub(super) fn metrics(study: &Study<'_>) -> Vec<Figure> {
         let first = study.over();
         let has_traffic = is_main && study.limits_traffic() || first == Some(Over::Traffic);
         let traffic = has_traffic.then_some((Over::Traffic, "-traffic"));
-        let mut all: Vec<(Over, &str)> =
-            traffic.into_iter().chain([(Over::Time, ""), (Over::Rounds, "-rounds")]).collect();
+        let energy = (is_main && study.has_batteries()).then_some((Over::Energy, "-energy"));
+        let all = traffic.into_iter().chain([(Over::Time, ""), (Over::Rounds, "-rounds")]).chain(energy);
+        let mut all: Vec<(Over, &str)> = all.collect();
         all.sort_by_key(|&(over, _)| first.is_some() && first != Some(over));
         for (over, ending) in all {
             let value = |point: &CurvePoint| value_of(&point.metrics, metric);

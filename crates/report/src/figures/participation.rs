@@ -56,6 +56,26 @@ pub(super) fn participation(study: &Study<'_>) -> Vec<Figure> {
     [Some(jain), Some(unique), selected(study)].into_iter().flatten().filter_map(figure).collect()
 }
 
+/// Empty phones over virtual time, where clients have batteries.
+pub(super) fn empty(study: &Study<'_>) -> Option<Figure> {
+    if !study.has_batteries() {
+        return None;
+    }
+    let (drawn, how) = how_means_are_shown(study);
+    figure(Course {
+        id: "empty-phones".to_owned(),
+        title: "Empty phones over virtual time".to_owned(),
+        caption: format!("Number of clients whose battery is empty when a round closes. {drawn}"),
+        method: format!("A phone is empty while its level is 0. Of up to 1,000 clients. {how}"),
+        choice: Choice::new(EVENNESS, [("by", "empty phones")]),
+        summary: finals(study, "energy.emptied", "times empty in a run"),
+        over: Over::Time,
+        y: Axis { range: [Some(0.0), None], ..linear("empty phones", None) },
+        lines: lines(study, Between::Steps, Over::Time, |point| point.empty.map(|empty| empty as f64)),
+        marks: Vec::new(),
+    })
+}
+
 /// The mean number of clients that a uniformly random choice of each round's cohort has selected at least once; `None`
 /// unless all policies of all runs select a whole cohort of the same size once a round, from the same number of
 /// clients.

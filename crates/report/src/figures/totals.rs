@@ -31,6 +31,18 @@ const TRAFFIC: [Part; 4] = [
     ("upload, wasted", |run| run.wasted_up_bytes as f64),
 ];
 
+const ENERGY: [Part; 4] = [
+    ("idle", |run| run.energy.map_or(0.0, |energy| energy.idle_j)),
+    ("download", |run| run.energy.map_or(0.0, |energy| energy.receive_j)),
+    ("compute", |run| run.energy.map_or(0.0, |energy| energy.compute_j)),
+    ("upload", |run| run.energy.map_or(0.0, |energy| energy.send_j)),
+];
+
+const JOBS: [Part; 2] = [
+    ("used", |run| run.energy.map_or(0.0, |energy| (energy.of_jobs_j() - energy.wasted_j).max(0.0))),
+    ("wasted", |run| run.energy.map_or(0.0, |energy| energy.wasted_j)),
+];
+
 const WASTED: &str = "Work is wasted if its update was never used: the job was lost, cancelled, late and not waited for, too stale, part \
                       of an abandoned round, or under way when the run ended.";
 
@@ -57,10 +69,18 @@ pub(super) fn totals(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figur
     let compute = ["Virtual time of computing per run, summed over clients and averaged over seeds.", WASTED];
     let moved = format!("An interrupted transfer counts the bytes that had moved. {WASTED}");
     let traffic = ["Bytes between server and clients per run, averaged over seeds.", &moved];
+    let energy = [
+        "Energy that phones drew per run, summed over clients and averaged over seeds.",
+        "Idle is what phones drew between jobs, and while jobs waited for devices that were away.",
+    ];
+    let jobs = ["Energy that jobs drew from batteries per run, summed over clients and averaged over seeds.", WASTED];
+    let joules = |words: &str| linear(words, Some("J"));
     let figures = [
         outcomes.flatten(),
         bars_of(study, "compute", "Computing of clients", compute, &COMPUTE, &linear("computing per run", Some("s"))),
         bars_of(study, "traffic", "Traffic of clients", traffic, &TRAFFIC, &linear("traffic per run", Some("B"))),
+        bars_of(study, "energy", "Energy of clients", energy, &ENERGY, &joules("energy per run")),
+        bars_of(study, "energy-of-jobs", "Energy of jobs", jobs, &JOBS, &joules("energy of jobs per run")),
     ];
     figures.into_iter().flatten().collect()
 }
@@ -110,6 +130,7 @@ fn scaled(longest: f64, unit: Option<&str>) -> (f64, Option<String>) {
     let steps: &[(f64, &str)] = match unit {
         Some("B") => &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")],
         Some("s") => &[(3.6e6, "1000 h"), (3.6e4, "h")],
+        Some("J") => &[(1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")],
         _ => &[],
     };
     let step = steps.iter().find(|(least, _)| longest >= *least);

@@ -96,6 +96,14 @@ impl Study<'_> {
             Quantity::new("wasted_down_bytes", "wasted download", Some("B"), lower),
             Quantity::new("wasted_up_bytes", "wasted upload", Some("B"), lower),
         ];
+        if self.has_batteries() {
+            all.push(Quantity::new("energy.emptied", "times that phones ran empty", None, lower).main());
+            all.push(Quantity::new("energy.wasted_j", "energy of unused jobs", Some("J"), lower));
+            for (key, words) in [("receive", "downloading"), ("compute", "computing"), ("send", "uploading")] {
+                let words = format!("energy of {words}");
+                all.push(Quantity::new(format!("energy.{key}_j"), words, Some("J"), None));
+            }
+        }
         if self.results.iter().any(|results| is_told_who_was_asked(&results.summary)) {
             all.push(Quantity::new("asked_mean", "clients asked at once", None, None));
             all.push(Quantity::new("arrived_mean", "updates that arrived of them", None, None));

@@ -3,7 +3,7 @@
 //! A device is a candidate if it is available and has no job of its own under way. With a million clients most policies
 //! look at a few only, so that the list is made when it is first asked for, once per instant.
 
-use crate::population::Cursors;
+use crate::population::{Cursors, Levels};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::VirtualTime;
@@ -66,10 +66,26 @@ pub struct Candidates<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Filter<'a> {
     busy: &'a Busy,
-    /// `None` if devices are always available.
-    devices: Option<(&'a Cursors<'a>, VirtualTime)>,
+    /// `None` if devices are always available, and have energy.
+    devices: Option<Devices<'a>>,
     list: &'a OnceCell<Vec<ClientId>>,
     at_most: usize,
+}
+
+/// Devices that come and go, or have batteries, at an instant.
+#[derive(Clone, Copy, Debug)]
+struct Devices<'a> {
+    cursors: &'a Cursors<'a>,
+    levels: Option<&'a Levels<'a>>,
+    now: VirtualTime,
+}
+
+impl Devices<'_> {
+    /// Whether the device of a client without a job is there, and its battery allows a job.
+    fn admit(&self, client: ClientId) -> bool {
+        let is_ready = |levels: &Levels<'_>| levels.is_ready(client, self.now);
+        self.cursors.is_available(client, self.now) && self.levels.is_none_or(is_ready)
+    }
 }
 
 impl<'a> From<&'a [ClientId]> for Candidates<'a> {
@@ -80,16 +96,17 @@ impl<'a> From<&'a [ClientId]> for Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// The clients of `scope` (ascending) that are neither busy nor away at an instant. `list` is the buffer for their
-    /// list; empty at first.
+    /// The clients of `scope` (ascending) that are neither busy nor away at an instant, and whose level allows a job.
+    /// `list` is the buffer for their list; empty at first.
     pub fn new(
         scope: &'a [ClientId],
         busy: &'a Busy,
-        cursors: &'a Cursors<'a>,
+        (cursors, levels): (&'a Cursors<'a>, Option<&'a Levels<'a>>),
         now: VirtualTime,
         list: &'a OnceCell<Vec<ClientId>>,
     ) -> Self {
-        let devices = (!cursors.is_always()).then_some((cursors, now));
+        let comes_and_goes = !cursors.is_always() || levels.is_some();
+        let devices = comes_and_goes.then_some(Devices { cursors, levels, now });
         Self::filtered(scope, scope.len() == cursors.clients(), (busy, devices), list)
     }
 
@@ -101,7 +118,7 @@ impl<'a> Candidates<'a> {
     fn filtered(
         scope: &'a [ClientId],
         is_everyone: bool,
-        (busy, devices): (&'a Busy, Option<(&'a Cursors<'a>, VirtualTime)>),
+        (busy, devices): (&'a Busy, Option<Devices<'a>>),
         list: &'a OnceCell<Vec<ClientId>>,
     ) -> Self {
         if busy.count() == 0 && devices.is_none() {
@@ -128,7 +145,7 @@ impl<'a> Candidates<'a> {
     /// Whether a client of the scope is a candidate.
     fn admits(&self, client: ClientId) -> bool {
         self.filter.is_none_or(|Filter { busy, devices, .. }| {
-            !busy.contains(client) && devices.is_none_or(|(cursors, now)| cursors.is_available(client, now))
+            !busy.contains(client) && devices.is_none_or(|devices| devices.admit(client))
         })
     }
 
@@ -163,11 +180,14 @@ impl<'a> Candidates<'a> {
         match self.filter {
             None => self.scope,
             Some(Filter { busy, devices, list, .. }) => list.get_or_init(|| match devices {
-                Some((cursors, now)) if self.is_everyone => {
+                Some(Devices { cursors, levels, now }) if self.is_everyone => {
                     let mut available = Vec::new();
                     cursors.available_clients(now, &mut available);
                     if busy.count() > 0 {
                         available.retain(|&client| !busy.contains(client));
+                    }
+                    if let Some(levels) = levels {
+                        available.retain(|&client| levels.is_ready(client, now));
                     }
                     available
                 }

@@ -13,6 +13,7 @@ use fedgenie_core::time::Span;
 /// | `bounds` | [`super::ServerView::bounds`] | every protocol | none |
 /// | `subsets` | [`Policy::judge`] | every task with a model and a main measure | an evaluation each, no virtual time |
 /// | `forecast` | [`super::ServerView::forecast`] | `[population.forecast]` | none |
+/// | `level` | [`super::ServerView::battery`] | `[population.battery] level = "seen"` | none |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The layout of the model: names and shapes of its segments.
@@ -23,6 +24,8 @@ pub struct Capabilities {
     pub subsets: bool,
     /// Whether clients will be online.
     pub forecast: bool,
+    /// The levels of batteries.
+    pub level: bool,
 }
 
 /// The decisions open to a policy, and the values that hold where it decides nothing.
@@ -90,6 +93,7 @@ impl Capabilities {
         match self {
             Self { subsets: true, .. } => Some("the quality of subsets of updates"),
             Self { forecast: true, .. } => Some("forecasts of availability"),
+            Self { level: true, .. } => Some("levels of batteries"),
             _ => None,
         }
     }

@@ -64,7 +64,7 @@
 //! `−ln(u)/weight` rings first comes first, which is the law of successive draws; then the smaller id. Equal weights at
 //! the end of the best `5X` go to smaller ids.
 
-mod config;
+pub(in crate::policy) mod config;
 mod pacer;
 
 pub use config::{Config, Step, Variant};
@@ -135,6 +135,8 @@ struct Decision {
     candidates: Vec<ClientId>,
     /// NaN for unexplored clients.
     scores: Vec<f64>,
+    /// What stands in the place of scores, where another policy says so.
+    ranks: Option<Vec<f64>>,
     preferred: f64,
     clip: f64,
     cutoff: f64,
@@ -216,7 +218,8 @@ impl Oort {
     /// The numbers of clients that are exploited and that explore, of `count` in all, and the admitted clients.
     fn admit(&mut self, count: usize) {
         let made = &mut self.made;
-        let mut sorted: Vec<f64> = made.scores.iter().copied().filter(|score| !score.is_nan()).collect();
+        let scores = made.ranks.as_ref().unwrap_or(&made.scores);
+        let mut sorted: Vec<f64> = scores.iter().copied().filter(|score| !score.is_nan()).collect();
         let unexplored = made.candidates.len() - sorted.len();
         let wanted = whole(count as f64 * (1.0 - self.epsilon));
         made.exploit = wanted.max(count.saturating_sub(unexplored)).min(sorted.len());
@@ -224,11 +227,12 @@ impl Oort {
         sorted.sort_unstable_by(|one, other| other.total_cmp(one));
         made.cutoff = match made.exploit {
             0 => f64::NAN,
-            exploit => self.cutoff * sorted[exploit - 1],
+            // Scores are never below 0, and what stands in their place admits its own last rank.
+            exploit => sorted[exploit - 1].min(self.cutoff * sorted[exploit - 1]),
         };
         made.admitted.clear();
         let is_admitted = |(_, score): &(&ClientId, &f64)| **score >= made.cutoff;
-        made.admitted.extend(made.candidates.iter().zip(&made.scores).filter(is_admitted).map(|(client, _)| *client));
+        made.admitted.extend(made.candidates.iter().zip(scores).filter(is_admitted).map(|(client, _)| *client));
     }
 
     /// The unexplored candidates that are considered, each with its weight, by ascending id.
@@ -261,6 +265,58 @@ impl Oort {
             if is_flat { 1.0 } else { weighed[place].1 }
         };
         draw_by_weight(&ids, weight, count, rng.policy, &mut self.race, out);
+    }
+
+    /// Ranks the candidates of a selection: who they are, and their scores.
+    pub(super) fn rank(&mut self, ask: &SelectionRequest<'_>) {
+        self.turn = ask.turn.0;
+        if self.epsilon > self.least {
+            self.epsilon = (self.epsilon * self.decay).max(self.least);
+        }
+        let scope = ask.available.scope();
+        self.made.preferred = self.pacer.preferred(scope, &self.latency);
+        self.find_candidates(scope, ask.available.list());
+        self.score();
+        self.made.ranks = None;
+    }
+
+    /// The scores of the candidates of the last selection; NaN for unexplored ones.
+    pub(super) fn scores(&self) -> &[f64] {
+        &self.made.scores
+    }
+
+    /// Lets other numbers stand in the place of the candidates' scores, NaN for unexplored ones.
+    pub(super) fn replace_scores(&mut self, ranks: Vec<f64>) {
+        self.made.ranks = Some(ranks);
+    }
+
+    /// Chooses among ranked candidates.
+    pub(super) fn choose(
+        &mut self,
+        ask: &SelectionRequest<'_>,
+        view: &ServerView<'_>,
+        rng: &mut PolicyRng<'_>,
+        selection: &mut Selection,
+    ) {
+        self.admit(ask.sizes(&self.made.candidates).0);
+        let scores = self.made.ranks.as_ref().unwrap_or(&self.made.scores);
+        let score = |client: &ClientId| {
+            let place = self.made.candidates.binary_search(client).expect("an admitted client is a candidate");
+            (*client, scores[place].max(0.0))
+        };
+        let admitted: Vec<(ClientId, f64)> = self.made.admitted.iter().map(score).collect();
+        self.draw(&admitted, self.made.exploit, rng, selection);
+        let exploited = selection.len();
+        if self.made.explore > 0 {
+            let considered = self.considered(view);
+            // Drawn into a list of its own: those exploited stay in front.
+            let mut explored = Vec::new();
+            self.draw(&considered, self.made.explore, rng, &mut explored);
+            selection.extend(explored);
+        }
+        for (place, client) in selection.iter().enumerate() {
+            self.is_exploited[client.index()] = place < exploited;
+        }
     }
 
     fn learn(&mut self, report: &TrainingReport<'_>) {
@@ -297,32 +353,8 @@ impl Policy for Oort {
         rng: &mut PolicyRng<'_>,
         selection: &mut Selection,
     ) -> Result<(), Failure> {
-        self.turn = ask.turn.0;
-        if self.epsilon > self.least {
-            self.epsilon = (self.epsilon * self.decay).max(self.least);
-        }
-        let scope = ask.available.scope();
-        self.made.preferred = self.pacer.preferred(scope, &self.latency);
-        self.find_candidates(scope, ask.available.list());
-        self.score();
-        self.admit(ask.sizes(&self.made.candidates).0);
-        let score = |client: &ClientId| {
-            let place = self.made.candidates.binary_search(client).expect("an admitted client is a candidate");
-            (*client, self.made.scores[place])
-        };
-        let admitted: Vec<(ClientId, f64)> = self.made.admitted.iter().map(score).collect();
-        self.draw(&admitted, self.made.exploit, rng, selection);
-        let exploited = selection.len();
-        if self.made.explore > 0 {
-            let considered = self.considered(view);
-            // Drawn into a list of its own: those exploited stay in front.
-            let mut explored = Vec::new();
-            self.draw(&considered, self.made.explore, rng, &mut explored);
-            selection.extend(explored);
-        }
-        for (place, client) in selection.iter().enumerate() {
-            self.is_exploited[client.index()] = place < exploited;
-        }
+        self.rank(ask);
+        self.choose(ask, view, rng, selection);
         Ok(())
     }
 

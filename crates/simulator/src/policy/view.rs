@@ -1,9 +1,10 @@
 //! A policy's question, and its view when it decides.
 
-use super::{Bounds, Candidates, TrainingReport};
+use super::{Bounds, Busy, Candidates, TrainingReport};
 #[cfg(doc)]
 use super::{Policy, Probe};
 use crate::population::forecast::{ForecastError, Forecaster};
+use crate::population::{Levels, Seen};
 use fedgenie_core::id::{ClientId, Round, Turn};
 use fedgenie_core::oracle::Genie;
 use fedgenie_core::oracle::reward::{History, Reward};
@@ -65,6 +66,19 @@ pub struct ServerView<'a> {
     pub bounds: Option<Bounds>,
     /// The source of [`ServerView::forecast`], for a policy that [declares](Policy::capabilities) `forecast`.
     pub forecaster: Option<&'a Forecaster<'a>>,
+    /// The source of [`ServerView::battery`], for a policy that [declares](Policy::capabilities) `level`.
+    pub batteries: Option<SeenBatteries<'a>>,
+}
+
+/// Batteries at an instant, as a policy may see them.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenBatteries<'a> {
+    /// Their levels.
+    pub levels: &'a Levels<'a>,
+    /// Clients with a job, whose levels are not seen.
+    pub busy: &'a Busy,
+    /// The instant.
+    pub now: VirtualTime,
 }
 
 /// A client's declaration of its device, in seconds of a typical job.
@@ -114,6 +128,12 @@ impl<'a> ServerView<'a> {
     /// run fails. If the policy does not declare forecasts.
     pub fn forecast(&self, client: ClientId, from: VirtualTime, to: VirtualTime) -> Result<bool, ForecastError> {
         self.forecaster.ok_or(ForecastError::Undeclared)?.ask(client, from, to)
+    }
+
+    /// The battery of a client without a job, for a policy that declares levels; `None` of others, and undeclared.
+    pub fn battery(&self, client: ClientId) -> Option<Seen> {
+        let SeenBatteries { levels, busy, now } = self.batteries?;
+        if busy.contains(client) { None } else { levels.seen(client, now) }
     }
 
     /// The view's part that the generalisation function needs.

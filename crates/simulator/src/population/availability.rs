@@ -264,6 +264,13 @@ impl<'a> Cursors<'a> {
         })
     }
 
+    /// The stretches from the one that contains a time on, the last of which never ends. The look ahead slows no later
+    /// query down.
+    pub fn stretches_from(&self, client: ClientId, time: VirtualTime) -> impl Iterator<Item = Stretch> + use<'a> {
+        let stretch = |State { until, available, .. }: State| Stretch { available, until: VirtualTime(until) };
+        self.stretches(client, time).map(stretch)
+    }
+
     /// Whether a device is available.
     pub fn is_available(&self, client: ClientId, time: VirtualTime) -> bool {
         self.stretch(client, time).available

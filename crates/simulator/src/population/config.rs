@@ -9,6 +9,7 @@ pub use preset::Preset;
 
 use super::Population;
 use super::availability::AvailabilityConfig;
+use super::battery::BatteryConfig;
 use super::forecast::{Forecast, ForecastConfig};
 use super::law::{FactorLaw, LinkParameter, PlainParameter, TimeLaw};
 use super::phase::Interruption;
@@ -55,13 +56,16 @@ macro_rules! describes_clients {
             /// Fate of a job when its device goes away (default `pause`).
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub interrupted: Option<Interruption>,
+            /// Batteries; without them, clients have energy for everything.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub battery: Option<BatteryConfig>,
             $($last)*
         }
 
         impl $name {
             /// Makes the file names of these keys relative; see [`PopulationConfig::resolve_paths`].
             fn resolve_own_paths(&mut self, base: &Path, data: Option<&Path>) {
-                let Self { data_size, data_quality, latency, device, availability, .. } = self;
+                let Self { data_size, data_quality, latency, device, availability, battery, .. } = self;
                 [data_size, data_quality].into_iter().flatten().for_each(|number| number.0.resolve_paths(base, data));
                 if let Some(LatencyConfig { download, compute, upload }) = latency {
                     [download, compute, upload].into_iter().for_each(|law| law.resolve_paths(base, data));
@@ -71,6 +75,9 @@ macro_rules! describes_clients {
                 }
                 if let Some(availability) = availability {
                     availability.resolve_paths(base, data);
+                }
+                if let Some(battery) = battery {
+                    battery.resolve_paths(base, data);
                 }
             }
         }
@@ -185,6 +192,7 @@ impl PopulationConfig {
             dropout: self.dropout.clone(),
             availability: self.availability.clone(),
             interrupted: self.interrupted,
+            battery: self.battery.clone(),
             ..GroupConfig::default()
         };
         if self.group.is_empty() {
@@ -203,6 +211,7 @@ impl PopulationConfig {
                 dropout: group.dropout.clone().or_else(|| whole.dropout.clone()),
                 availability: group.availability.clone().or_else(|| whole.availability.clone()),
                 interrupted: group.interrupted.or(whole.interrupted),
+                battery: group.battery.clone().or_else(|| whole.battery.clone()),
                 ..group.clone()
             };
             (format!("population.group.{index}"), merged, counts[index])
@@ -242,6 +251,7 @@ impl PopulationConfig {
             ("dropout", self.dropout.is_some()),
             ("availability", self.availability.is_some()),
             ("interrupted", self.interrupted.is_some()),
+            ("battery", self.battery.is_some()),
         ];
         if let Some((key, _)) = said.into_iter().find(|&(_, is_said)| is_said) {
             let message = "clients replay the log of population.recorded, each of its jobs as it was; leave this out, or \

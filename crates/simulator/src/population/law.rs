@@ -15,7 +15,7 @@ use crate::population::trace::join::Source;
 use fedgenie_core::law::config::{Convert, Values, law_named};
 use fedgenie_core::law::{AnyLaw, LawConfig, NAMES};
 use fedgenie_core::rng::Streams;
-use fedgenie_core::units::{Amount, BitsPerSecond, Plain, Quantity, Seconds};
+use fedgenie_core::units::{Amount, BitsPerSecond, Joules, Plain, Quantity, Seconds, Watts};
 use parameter::{expect_end, only_key};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, IntoDeserializer, MapAccess};
@@ -79,6 +79,10 @@ pub type PlainParameter = ClientNumber<Plain>;
 pub type RateParameter = ClientNumber<BitsPerSecond>;
 /// A duration per client.
 pub type TimeParameter = ClientNumber<Seconds>;
+/// An energy per client.
+pub type EnergyParameter = ClientNumber<Joules>;
+/// A power per client.
+pub type PowerParameter = ClientNumber<Watts>;
 
 impl<Q: Quantity> ClientLaw<Q> {
     /// Whether all clients share the law.
@@ -299,6 +303,16 @@ impl SchemaNames for Plain {
 impl SchemaNames for BitsPerSecond {
     const LAW: &'static str = "RateLaw";
     const NUMBER: &'static str = "RateParameter";
+}
+
+impl SchemaNames for Joules {
+    const LAW: &'static str = "EnergyLaw";
+    const NUMBER: &'static str = "EnergyParameter";
+}
+
+impl SchemaNames for Watts {
+    const LAW: &'static str = "PowerLaw";
+    const NUMBER: &'static str = "PowerParameter";
 }
 
 impl<Q: SchemaNames> JsonSchema for ClientLaw<Q> {

@@ -2,7 +2,7 @@
 
 use crate::metrics::{Clients, MOST_TOLD, Offers, Participation};
 use crate::policy::{BoundWorld, RegretBound};
-use crate::population::Group;
+use crate::population::{Energy, Group};
 use crate::protocol::Rule;
 use crate::recorder::{ClusterState, Digests};
 use crate::run::Protocol;
@@ -156,6 +156,16 @@ impl Run<'_> {
     /// Traffic, waste and counts so far.
     pub const fn accounts(&self) -> &Accounts {
         &self.engine.accounts
+    }
+
+    /// Energy that jobs drew so far, phases under way included; `None` where no client has a battery.
+    pub fn energy_of_jobs(&self) -> Option<Energy> {
+        self.engine.energy_of_jobs()
+    }
+
+    /// Phones whose level is 0 now; `None` of more than [`MOST_TOLD`] clients, or without batteries.
+    pub fn empty_phones(&self) -> Option<u64> {
+        if self.counts().len() > MOST_TOLD { None } else { self.engine.energy().map(|energy| energy.empty) }
     }
 
     /// Times each client was selected.

@@ -148,6 +148,12 @@ fn undefined(population: &Population, rule: &Rule, trains: bool) -> Option<&'sta
              depends on when the job begins; give downlink and uplink as rates and interrupted = \"run-on\", or take it out",
         );
     }
+    if !population.batteries().is_empty() {
+        return Some(
+            "is not defined where clients have batteries, which run empty in the middle of jobs, so that who answers depends \
+             on when a job begins; leave population.battery out, or take it out",
+        );
+    }
     let rule = match rule {
         Rule::Rounds(rule) => rule,
         // Edge servers' rules are equal in everything that matters here.

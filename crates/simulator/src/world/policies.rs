@@ -165,7 +165,7 @@ impl World {
             return Err(Complaint::new("", message));
         }
         self.check_private_mean(&*policy)?;
-        let Capabilities { layout, bounds: _, subsets, forecast } = policy.capabilities();
+        let Capabilities { layout, bounds: _, subsets, forecast, level } = policy.capabilities();
         let is_judged = has_model && self.measures.judged().is_some();
         let lacking = [
             ("the layout of the model", layout && !has_model, "this task has no model; take another task"),
@@ -182,6 +182,7 @@ impl World {
                 forecast && self.population.forecast().is_none(),
                 "the scenario gives none; give [population.forecast] horizon",
             ),
+            ("levels of batteries", level && !self.population.batteries().are_seen(), self.why_no_levels()),
         ];
         if let Some((what, _, why)) = lacking.into_iter().find(|(_, lacks, _)| *lacks) {
             return Err(Complaint::new("", format!("declares {what}, and {why} or another policy")));
@@ -208,6 +209,14 @@ impl World {
             return Err(Complaint::new("", message));
         }
         Ok(policy)
+    }
+
+    /// Why policies see no levels of batteries, with the remedy.
+    fn why_no_levels(&self) -> &'static str {
+        match self.population.batteries().is_empty() {
+            true => "clients have none; give [population.battery]",
+            false => "the scenario hides some; give every client a battery with level = \"seen\"",
+        }
     }
 
     fn policies_of_tiers(&self, source: &PolicySource, rule: &HierarchicalRule) -> Result<Policies, Complaint> {

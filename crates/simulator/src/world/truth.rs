@@ -117,6 +117,11 @@ fn check_speeds_are_defined(population: &Population) -> Result<(), WorldError> {
                        (fedgenie fit)";
         return Err(WorldError::scenario("regret", message));
     }
+    if !population.batteries().is_empty() {
+        let message = "clients have batteries, which run empty in the middle of jobs, so that who answers depends on when a job \
+                       begins and a client's mean speed is not defined; leave [regret] out, or population.battery";
+        return Err(WorldError::scenario("regret", message));
+    }
     if population.has_interruptions() {
         let message = "clients go away in the middle of their jobs, so that a job's latency depends on when it begins \
                        and a client's mean speed is not defined; leave [regret] out, or give interrupted = \"run-on\"";

@@ -72,8 +72,14 @@ impl Config {
                     let policy = world.policy(&scenario.arms[arm].policy);
                     let policy = policy.map_err(|error| Error::Usage(error.message))?;
                     let evaluate = scenario.sections.evaluate.plan(scenario.sections.stop.end());
-                    let settings =
-                        RunSettings { evaluate, record_every: 1, parallel: false, explain: false, updates: false };
+                    let settings = RunSettings {
+                        evaluate,
+                        record_every: 1,
+                        parallel: false,
+                        explain: false,
+                        updates: false,
+                        battery: false,
+                    };
                     let mut run = Run::new(&world, "", policy, settings, NoSink);
                     for _ in 0..self.rounds {
                         run.step().map_err(|source| Error::Run { run: "coverage".to_owned(), source })?;

@@ -133,6 +133,8 @@ mod tests {
                 jain: 1.0,
                 selections: 1,
                 clusters: Vec::new(),
+                energy_j: None,
+                empty: None,
             });
         }
         let kept: Vec<u32> = curve.into_points().iter().map(|point| point.round).collect();

@@ -66,7 +66,7 @@ impl Policy for Asking {
 /// A policy that ignores the error of its question fails all the same, and names client and remedy.
 #[test]
 fn questions_beyond_the_horizon_end_the_run() {
-    let all = Capabilities { layout: true, bounds: true, subsets: true, forecast: true };
+    let all = Capabilities { layout: true, bounds: true, subsets: true, forecast: true, level: false };
     let world = forecast_world();
     let step = |question| {
         let asking = Asking::new(all, question);
@@ -121,8 +121,10 @@ fn what_a_scenario_does_not_give_is_refused_before_the_run() {
     let world = world_of(&format!("{FOUR}{SYNCHRONOUS}"));
     let forecast = Capabilities { forecast: true, ..Capabilities::default() };
     assert!(refused(&world, forecast).unwrap().contains("give [population.forecast] horizon"));
-    let others = Capabilities { layout: true, bounds: true, subsets: true, forecast: false };
+    let others = Capabilities { layout: true, bounds: true, subsets: true, forecast: false, level: false };
     assert_eq!(refused(&world, others), None);
+    let level = Capabilities { level: true, ..Capabilities::default() };
+    assert!(refused(&world, level).unwrap().contains("give [population.battery]"));
     let nothing = crate::support::world(crate::support::PLAIN, 1);
     let layout = Capabilities { layout: true, ..Capabilities::default() };
     assert!(refused(&nothing, layout).unwrap().contains("this task has no model"));

@@ -1,7 +1,7 @@
 //! The numbers of a run that are compared.
 
 use super::super::watch::{CONVERGENCE, Converged};
-use super::RunSummary;
+use super::{EnergySummary, RunSummary};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The last client's share of the nodes of all clients before it, where clients have graphs.
@@ -71,6 +71,8 @@ impl RunSummary {
             tell(&["edge_down_bytes"], traffic.down_bytes as f64);
             tell(&["edge_up_bytes"], traffic.up_bytes as f64);
         }
+        let energy = self.energy.iter().flat_map(EnergySummary::numbers);
+        energy.for_each(|(name, value)| tell(&[name], value));
         for (name, value) in self.regret.entries() {
             if let Some(value) = value {
                 tell(&["regret.", name], value);

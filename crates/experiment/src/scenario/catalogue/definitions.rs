@@ -78,8 +78,8 @@ under way will move, the price is that of the dearest candidate. The run ends wh
 # Definition
 A client is a device with data. A job has three phases: download, compute, upload. Their durations come from
 `latency`, a law per phase, or from the speeds of `device`, a profile. `availability` says when devices are online,
-`interrupted` how a job continues if its device goes away, `dropout` how clients are lost with their jobs. Groups
-have their own values of all these, or else the population's.
+`interrupted` how a job continues if its device goes away, `dropout` how clients are lost with their jobs, `battery`
+what energy they have for them. Groups have their own values of all these, or else the population's.
 ",
     ),
     (

@@ -5,16 +5,18 @@
 
 use super::{Component, KINDS, Parameter, Schema, description, name_of, plain_names};
 use fedgenie_core::catalogue::{documentation, first_paragraph};
-use fedgenie_core::units::{BitsPerSecond, Bytes, PerSecond, Quantity, Seconds};
+use fedgenie_core::units::{BitsPerSecond, Bytes, Joules, PerSecond, Quantity, Seconds, Watts};
 use fedgenie_simulator::population;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Names of forms whose definitions have other names; an empty name marks the same form in other units.
-const NAMES: [(&str, &str); 10] = [
+const NAMES: [(&str, &str); 12] = [
     ("PlainParameter", "number"),
     ("RateParameter", ""),
     ("TimeParameter", ""),
+    ("EnergyParameter", ""),
+    ("PowerParameter", ""),
     ("TimeLaw", "law"),
     ("FactorLaw", ""),
     ("TableConfig", "table"),
@@ -160,7 +162,9 @@ pub(super) fn values(schema: &Schema) -> Vec<Component> {
         + &units::<Seconds>()
         + &units::<BitsPerSecond>()
         + &units::<Bytes>()
-        + &units::<PerSecond>();
+        + &units::<PerSecond>()
+        + &units::<Joules>()
+        + &units::<Watts>();
     found.push(written("value", "units", quantities, Vec::new()));
     found.push(written("value", "metrics", METRICS.to_owned(), Vec::new()));
     found

@@ -33,6 +33,7 @@ fn play(fold: &mut ExplanationFold, round: u32, chosen: &[Record<'_>], explain: 
         updates: None,
         adversaries: None,
         privacy: None,
+        levels_j: None,
     };
     fold.add(&summary);
 }

@@ -9,45 +9,58 @@ use fedgenie_core::units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters of `oort`. The variant gives the defaults.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    /// The variant's rules.
-    #[serde(default)]
-    pub variant: Variant,
-    /// Rounds `W` of a window.
-    #[serde(default = "twenty")]
-    pub pacer_step: u32,
-    /// By how much a window changes the preferred duration: `paper`, a duration `Δ` (the median of declared latencies
-    /// if left out); `released`, points of the threshold (10).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pacer_delta: Option<Step>,
-    /// `released`: the percentile of latencies that is the preferred duration, at least 0; from 100 on it is infinite.
-    /// 30 if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<f64>,
-    /// Share of the last exploited rank's score that is admitted, from 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cutoff: Option<f64>,
-    /// Exponent of the penalty of slow clients, at least 0.
-    #[serde(default = "two")]
-    pub penalty: f64,
-    /// Place among the utilities, from 0 to 1, beyond which they are cut.
-    #[serde(default = "of_clip")]
-    pub clip: f64,
-    /// Share ε that explores before the first decay, from 0 to 1.
-    #[serde(default = "of_exploration")]
-    pub exploration: f64,
-    /// Factor of ε before each selection, above 0 and at most 1.
-    #[serde(default = "of_decay")]
-    pub exploration_decay: f64,
-    /// Where ε stops falling, from 0 to 1.
-    #[serde(default = "of_least")]
-    pub exploration_min: f64,
-    /// Updates after which a client is a candidate no more; never if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blacklist_rounds: Option<u32>,
+/// Declares the parameters of a policy that ranks clients as `oort` does, after parameters of its own.
+macro_rules! ranks_as_oort {
+    ($(#[$of_table:meta])* $name:ident { $($own:tt)* }) => {
+        $(#[$of_table])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($own)*
+            /// The variant's rules.
+            #[serde(default)]
+            pub variant: crate::policy::oort::Variant,
+            /// Rounds `W` of a window.
+            #[serde(default = "crate::policy::oort::config::twenty")]
+            pub pacer_step: u32,
+            /// By how much a window changes the preferred duration: `paper`, a duration `Δ` (the median of declared
+            /// latencies if left out); `released`, points of the threshold (10).
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub pacer_delta: Option<crate::policy::oort::Step>,
+            /// `released`: the percentile of latencies that is the preferred duration, at least 0; from 100 on it is
+            /// infinite. 30 if left out.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub threshold: Option<f64>,
+            /// Share of the last exploited rank's score that is admitted, from 0 to 1.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub cutoff: Option<f64>,
+            /// Exponent of the penalty of slow clients, at least 0.
+            #[serde(default = "crate::policy::oort::config::two")]
+            pub penalty: f64,
+            /// Place among the utilities, from 0 to 1, beyond which they are cut.
+            #[serde(default = "crate::policy::oort::config::of_clip")]
+            pub clip: f64,
+            /// Share ε that explores before the first decay, from 0 to 1.
+            #[serde(default = "crate::policy::oort::config::of_exploration")]
+            pub exploration: f64,
+            /// Factor of ε before each selection, above 0 and at most 1.
+            #[serde(default = "crate::policy::oort::config::of_decay")]
+            pub exploration_decay: f64,
+            /// Where ε stops falling, from 0 to 1.
+            #[serde(default = "crate::policy::oort::config::of_least")]
+            pub exploration_min: f64,
+            /// Updates after which a client is a candidate no more; never if left out.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub blacklist_rounds: Option<u32>,
+        }
+    };
+}
+
+pub(in crate::policy) use ranks_as_oort;
+
+ranks_as_oort! {
+    /// Parameters of `oort`. The variant gives the defaults.
+    Config {}
 }
 
 /// The variant's rules.
@@ -71,22 +84,22 @@ pub enum Step {
     Time(Duration),
 }
 
-const fn twenty() -> u32 {
+pub(in crate::policy) const fn twenty() -> u32 {
     20
 }
-const fn two() -> f64 {
+pub(in crate::policy) const fn two() -> f64 {
     2.0
 }
-const fn of_clip() -> f64 {
+pub(in crate::policy) const fn of_clip() -> f64 {
     0.95
 }
-const fn of_exploration() -> f64 {
+pub(in crate::policy) const fn of_exploration() -> f64 {
     0.9
 }
-const fn of_decay() -> f64 {
+pub(in crate::policy) const fn of_decay() -> f64 {
     0.98
 }
-const fn of_least() -> f64 {
+pub(in crate::policy) const fn of_least() -> f64 {
     0.2
 }
 

@@ -127,7 +127,7 @@ pub enum Align {
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub(super) struct Trace {
+pub(in crate::population) struct Trace {
     traces: Arc<Imported<AvailabilityTraces>>,
     assignment: Assignment,
     offsets: Offsets,
@@ -136,6 +136,17 @@ pub(super) struct Trace {
 }
 
 impl Config {
+    /// Intervals of a file in FedGenie's own format, read once for all copies of `memo`.
+    pub(in crate::population) fn of_intervals(
+        file: PathBuf,
+        window: Option<Duration>,
+        (assign, offset, wrap): (Assign, TimeParameter, bool),
+        memo: Memo<Imported<AvailabilityTraces>>,
+    ) -> Self {
+        let (format, windows, align, key, mend) = (Format::Csv, None, Align::Start, None, false);
+        Self { file, format, windows, window, assign, offset, align, wrap, key, mend, memo }
+    }
+
     pub(super) fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
         self.memo = Memo::default();
         self.file = located(&self.file, base, data);
@@ -185,7 +196,7 @@ impl Config {
     }
 
     /// Appends the files that it reads, as far as they can be read.
-    pub(super) fn sources(&self, path: &str, found: &mut Vec<Source>) {
+    pub(in crate::population) fn sources(&self, path: &str, found: &mut Vec<Source>) {
         found.extend(self.import().ok().map(|traces| Source {
             path: path.to_owned(),
             file: self.file.clone(),
@@ -198,6 +209,16 @@ impl Config {
     }
 
     pub(super) fn build(&self, group: &GroupClients<'_>, notes: &mut Vec<String>) -> Result<Trace, Complaint> {
+        self.build_at(group, notes, OFFSET)
+    }
+
+    /// As [`Config::build`], with another number for the offset among a client's parameters.
+    pub(in crate::population) fn build_at(
+        &self,
+        group: &GroupClients<'_>,
+        notes: &mut Vec<String>,
+        index: u32,
+    ) -> Result<Trace, Complaint> {
         let traces = self.import()?;
         if self.align == Align::TimeOfDay {
             if !self.wrap {
@@ -215,8 +236,7 @@ impl Config {
         notes.extend(traces.notes.iter().cloned());
         Ok(Trace {
             assignment: Assignment::new(self.assign, traces.value.len(), group.streams),
-            offsets: Offsets::new(&self.offset.0, group, OFFSET)
-                .map_err(|message| Complaint::new("offset", message))?,
+            offsets: Offsets::new(&self.offset.0, group, index).map_err(|message| Complaint::new("offset", message))?,
             traces,
             align: self.align,
             wrap: self.wrap,
@@ -225,8 +245,20 @@ impl Config {
 }
 
 impl Trace {
+    /// Whether a time lies in an interval, and until when.
+    pub(in crate::population) fn piece_at(&self, in_group: usize, time: u64) -> (bool, u64) {
+        let State { available, until, .. } = self.at(in_group, time);
+        (available, until)
+    }
+
+    /// After how long a client's intervals are the same again, if they begin again.
+    pub(in crate::population) fn period(&self, in_group: usize) -> Option<u64> {
+        let window = self.traces.value.window(self.assignment.of(in_group));
+        self.wrap.then_some(window.0)
+    }
+
     /// The stretch that contains a time.
-    pub fn at(&self, in_group: usize, time: u64) -> State {
+    pub(super) fn at(&self, in_group: usize, time: u64) -> State {
         let trace = self.assignment.of(in_group);
         let traces = &self.traces.value;
         let window = traces.window(trace).0;

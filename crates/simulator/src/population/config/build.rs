@@ -2,6 +2,7 @@
 
 use super::{DeviceConfig, DropoutConfig, GroupConfig, JitterConfig, LatencyConfig, Losses, Work};
 use crate::population::availability::{Availability, GroupClients, Offsets};
+use crate::population::battery::Batteries;
 use crate::population::law::{AnyParameter, GroupClient, LinkParameter, PlainParameter};
 use crate::population::link::LinkTrace;
 use crate::population::phase::ClientLink;
@@ -60,6 +61,7 @@ impl<'a> Builder<'a> {
             data_sizes: Vec::with_capacity(clients),
             data_qualities: Vec::with_capacity(clients),
             availability: Availability::default(),
+            batteries: Batteries::default(),
             links: Vec::new(),
             link_of: Vec::new(),
             notes: recording.as_ref().map_or_else(Vec::new, |recording| recording.notes().to_vec()),
@@ -91,9 +93,12 @@ impl<'a> Builder<'a> {
         });
         let clients = GroupClients { first, count, streams: self.streams };
         let availability = group.availability.clone().unwrap_or_default();
-        let Population { availability: all, notes, .. } = &mut self.population;
+        let Population { availability: all, batteries, notes, .. } = &mut self.population;
         all.push(&availability, &clients, notes)
             .map_err(|complaint| complaint.below(&format!("{path}.availability")))?;
+        batteries
+            .push(group.battery.as_ref(), &clients, notes)
+            .map_err(|complaint| complaint.below(&format!("{path}.battery")))?;
         for in_group in 0..count {
             self.data(path, group, &clients.client(in_group), count)?;
             self.population.group_of.push(number);
@@ -303,6 +308,7 @@ impl GroupConfig {
                 [download, compute, upload].into_iter().flatten().for_each(|law| law.notes(notes));
             }
         }
+        self.battery.iter().for_each(|battery| battery.notes(notes));
     }
 
     /// The files whose records go to the clients.
@@ -327,6 +333,7 @@ impl GroupConfig {
             }
         }
         self.availability.iter().for_each(|availability| availability.sources(&mut found));
+        self.battery.iter().for_each(|battery| battery.sources(&mut found));
         found
     }
 

@@ -82,7 +82,7 @@ pub(in crate::run) fn charge(engine: &mut Engine<'_>, round: Round) -> Result<Sp
         let inference = Span((compute.0 as f64 * world.inference_of_job(client)) as u64);
         charge.span = charge.span.max(Span(download.0.saturating_add(inference.0)));
         let (down_bytes, up_bytes) = (world.training.payload_bytes, ANSWER_BYTES);
-        charge.cost += Cost { compute: inference.into(), down_bytes, up_bytes };
+        charge.cost += Cost { compute: inference.into(), down_bytes, up_bytes, ..Cost::default() };
     }
     engine.accounts.probe(charge.cost);
     engine.audit.probed(charge.cost);

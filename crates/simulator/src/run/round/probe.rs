@@ -240,7 +240,7 @@ fn charge_training(
         let upload = if answers == Answers::Update { upload } else { Span(0) };
         charge.span = charge.span.max(Span(download.0.saturating_add(compute.0).saturating_add(upload.0)));
         let compute = compute.into();
-        charge.cost += Cost { compute, down_bytes, up_bytes };
+        charge.cost += Cost { compute, down_bytes, up_bytes, ..Cost::default() };
     }
     Ok(charge)
 }

@@ -7,7 +7,7 @@ use super::blamed::{Blamed, Of};
 use super::probe::{Answered, Asking, Pending, carry_out};
 use super::question::{Asker, Question, SelectionStreams};
 use super::server::{Server, numbered};
-use crate::policy::{Bounds, Policy, PolicyRng, Probe, Selection, SelectionRequest, ServerView};
+use crate::policy::{Bounds, Policy, PolicyRng, Probe, SeenBatteries, Selection, SelectionRequest, ServerView};
 use crate::population::Forecaster;
 use crate::run::error::RunError;
 use crate::run::timeline::{Engine, THE_SERVER};
@@ -129,7 +129,7 @@ impl<'w> Selector<'w> {
     fn view<'a>(
         (world, policy): (&'a World, &dyn Policy),
         (counts, bounds, known): (&'a [u32], Bounds, Known<'a>),
-        forecaster: Option<&'a Forecaster<'a>>,
+        (forecaster, batteries): (Option<&'a Forecaster<'a>>, Option<SeenBatteries<'a>>),
     ) -> ServerView<'a> {
         let Known { shares, gains, foreseen } = known;
         let declared = policy.capabilities();
@@ -146,6 +146,7 @@ impl<'w> Selector<'w> {
             layout: world.task.as_ref().filter(|_| declared.layout).map(|task| task.layout()),
             bounds: declared.bounds.then_some(bounds),
             forecaster,
+            batteries: batteries.filter(|_| declared.level),
         }
     }
 
@@ -161,7 +162,8 @@ impl<'w> Selector<'w> {
         let question = self.question(engine, server, limits);
         let Self { world, policy, forecaster, .. } = self;
         let forecaster = forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = Self::view((world, &**policy), (&server.counts, limits.bounds, known), forecaster);
+        let view =
+            Self::view((world, &**policy), (&server.counts, limits.bounds, known), (forecaster, engine.batteries()));
         Ok((question.probe(&mut **policy, &view, &mut streams)?, streams))
     }
 
@@ -194,7 +196,8 @@ impl<'w> Selector<'w> {
         let Self { world, asker, policy, turn, forecaster, .. } = self;
         let trained = answered.trained(&**policy);
         let forecaster = forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = Self::view((world, &**policy), (&server.counts, limits.bounds, known), forecaster);
+        let view =
+            Self::view((world, &**policy), (&server.counts, limits.bounds, known), (forecaster, engine.batteries()));
         let view = answered.view(view, &trained);
         let offer = question.offer();
         let explained = question.ask(&mut **policy, &view, streams, selection)?;
@@ -224,7 +227,8 @@ impl<'w> Selector<'w> {
         let Self { world, policy, forecaster, .. } = self;
         let trained = answered.trained(&**policy);
         let forecaster = forecaster.as_ref().map(|forecaster| forecaster.at(engine.now()));
-        let view = Self::view((world, &**policy), (&server.counts, limits.bounds, known), forecaster);
+        let view =
+            Self::view((world, &**policy), (&server.counts, limits.bounds, known), (forecaster, engine.batteries()));
         let view = answered.view(view, &trained);
         see(&self.question(engine, server, limits).request(), &view, &mut streams.rng())
     }

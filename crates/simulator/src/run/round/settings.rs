@@ -15,6 +15,9 @@ pub struct RunSettings {
     pub explain: bool,
     /// Whether recorded rounds have statistics of updates, whatever the policy wants.
     pub updates: bool,
+    /// Whether recorded rounds have the levels of batteries, of up to
+    /// [`MOST_TOLD`](crate::metrics::MOST_TOLD) clients.
+    pub battery: bool,
     /// Whether clients are trained on all cores of the current rayon pool.
     pub parallel: bool,
 }

@@ -1,5 +1,6 @@
 //! Costs of a run: traffic, computing, jobs, and the wasted part of each.
 
+use crate::population::{Energy, EnergyUse};
 use crate::run::error::RunError;
 use fedgenie_core::record::Phase;
 use fedgenie_core::state::Stateful;
@@ -36,6 +37,11 @@ pub struct Accounts {
     pub wasted_down_bytes: u64,
     /// Bytes that such jobs' clients sent.
     pub wasted_up_bytes: u64,
+    /// What such jobs drew from batteries.
+    pub wasted_energy: Energy,
+    /// Energy of the whole run, where clients have batteries; known when it ends.
+    #[state(skip = "worked out when the run ends")]
+    pub energy: Option<EnergyUse>,
 }
 
 /// Cost of a job, or of a client's jobs, so far.
@@ -47,6 +53,8 @@ pub(in crate::run) struct Cost {
     pub down_bytes: u64,
     /// Bytes to the server.
     pub up_bytes: u64,
+    /// Drawn from the battery.
+    pub energy: Energy,
 }
 
 /// Clients' work for a server outside jobs: answers to a probe, an evaluation.
@@ -68,6 +76,7 @@ impl AddAssign for Cost {
         self.compute += other.compute;
         add(&mut self.down_bytes, other.down_bytes);
         add(&mut self.up_bytes, other.up_bytes);
+        self.energy += other.energy;
     }
 }
 
@@ -93,6 +102,7 @@ impl Accounts {
         self.wasted_compute += cost.compute;
         add(&mut self.wasted_down_bytes, cost.down_bytes);
         add(&mut self.wasted_up_bytes, cost.up_bytes);
+        self.wasted_energy += cost.energy;
     }
 
     /// Checks that no sum has left its range.

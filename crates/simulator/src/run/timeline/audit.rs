@@ -8,24 +8,42 @@
 //! | jobs under way do not exceed the protocol's limit | at each dispatch |
 //! | each job has one outcome; nothing is pending but jobs and timers | at the end of each round |
 //! | an update is not older than the run | at each aggregation |
-//! | bytes and computing of clients add up to the totals | at the end |
+//! | bytes, computing and energy of clients add up to the totals; batteries have what they had, got and did not draw | at the end |
 //!
 //! A violation is a defect of the program. The run ends with the violation and the records before it.
 
 use super::accounts::Accounts;
 use super::accounts::{Cost, add};
 use super::jobs::Job;
+use crate::population::{Energies, Energy};
 use crate::run::error::RunError;
 use fedgenie_core::id::Round;
 use fedgenie_core::record::{Phase, Record};
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::{Span, TotalTime, VirtualTime};
 use std::fmt::Display;
+use std::ops::Add;
 
 /// Records kept for the message.
 const RECENT: usize = 12;
 /// Of a client that never had a job.
 const NO_ACCOUNT: u32 = u32::MAX;
+
+/// The cost of a client's settled jobs, without energy: of a million clients, each byte is one.
+#[derive(Clone, Copy, Debug, Default, Stateful)]
+struct Account {
+    compute: TotalTime,
+    down_bytes: u64,
+    up_bytes: u64,
+}
+
+impl Account {
+    fn add(&mut self, Cost { compute, down_bytes, up_bytes, energy: _ }: Cost) {
+        self.compute += compute;
+        add(&mut self.down_bytes, down_bytes);
+        add(&mut self.up_bytes, up_bytes);
+    }
+}
 
 /// The checks of one run.
 #[derive(Debug, Stateful)]
@@ -41,8 +59,10 @@ pub(in crate::run) struct Audit {
     /// The index of each client's account; clients without a job have none.
     #[state(each)]
     account_of: Vec<u32>,
-    clients: Vec<Cost>,
+    clients: Vec<Account>,
     settled: u64,
+    /// What settled jobs drew from batteries.
+    energy: Energy,
     /// Clients' work outside jobs.
     probed: Cost,
 }
@@ -63,6 +83,7 @@ impl Audit {
             account_of: vec![NO_ACCOUNT; clients],
             clients: Vec::new(),
             settled: 0,
+            energy: Energy::ZERO,
             probed: Cost::default(),
         }
     }
@@ -112,9 +133,10 @@ impl Audit {
         let index = &mut self.account_of[job.client.index()];
         if *index == NO_ACCOUNT {
             *index = self.clients.len() as u32;
-            self.clients.push(Cost::default());
+            self.clients.push(Account::default());
         }
-        self.clients[*index as usize] += job.cost();
+        self.clients[*index as usize].add(job.cost());
+        self.energy += job.energy;
         let client = job.client;
         self.require(job.is_concluded, || format!("the job of {client} has no outcome"))?;
         let worked: Span = job.active.into_iter().sum();
@@ -135,10 +157,19 @@ impl Audit {
         })
     }
 
-    /// The cost of each client's settled jobs.
+    /// The cost of each client's settled jobs, without energy.
     pub fn by_client(&self) -> Vec<Cost> {
-        let of = |&index: &u32| self.clients.get(index as usize).copied().unwrap_or_default();
+        let of = |&index: &u32| {
+            let Account { compute, down_bytes, up_bytes } =
+                self.clients.get(index as usize).copied().unwrap_or_default();
+            Cost { compute, down_bytes, up_bytes, energy: Energy::ZERO }
+        };
         self.account_of.iter().map(of).collect()
+    }
+
+    /// What settled jobs drew from batteries.
+    pub const fn energy(&self) -> Energy {
+        self.energy
     }
 
     pub fn probed(&mut self, cost: Cost) {
@@ -166,9 +197,22 @@ impl Audit {
         })
     }
 
+    /// Energy of all batteries at the beginning and now, against what they drew and got; and what jobs drew.
+    pub fn stored(&self, [start, now]: [Energy; 2], energies: &Energies, of_jobs: Energy) -> Result<(), RunError> {
+        let drawn = energies.drawn.into_iter().fold(Energy::ZERO, Energy::add);
+        self.require(start + energies.charged == now + drawn, || {
+            let [start, charged, now, drawn] = [start, energies.charged, now, drawn].map(Energy::joules);
+            format!("batteries had {start} J, got {charged} J and gave {drawn} J; they have {now} J")
+        })?;
+        self.require(of_jobs == energies.of_jobs(), || {
+            let [jobs, total] = [of_jobs, energies.of_jobs()].map(Energy::joules);
+            format!("jobs drew {jobs} J; the total is {total} J")
+        })
+    }
+
     /// Sums over clients against totals. `under_way` are the jobs that are not settled.
     pub fn finished<'a>(&self, accounts: &Accounts, under_way: impl Iterator<Item = &'a Job>) -> Result<(), RunError> {
-        let Cost { down_bytes: mut down, up_bytes: mut up, compute: probed } = self.probed;
+        let Cost { down_bytes: mut down, up_bytes: mut up, compute: probed, energy: _ } = self.probed;
         let (mut compute, mut jobs) = (TotalTime::ZERO, self.settled);
         for account in &self.clients {
             add(&mut down, account.down_bytes);
@@ -293,7 +337,7 @@ mod tests {
         let mut audit = Audit::new(3);
         audit.settled(&delivered()).unwrap();
         audit.settled(&delivered()).unwrap();
-        audit.probed(Cost { compute: TotalTime(5), down_bytes: 7, up_bytes: 8 });
+        audit.probed(Cost { compute: TotalTime(5), down_bytes: 7, up_bytes: 8, energy: Energy::ZERO });
         let totals = Accounts {
             down_bytes: 207,
             up_bytes: 208,

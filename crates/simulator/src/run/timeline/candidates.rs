@@ -4,7 +4,7 @@
 //! begins or ends a job, or the clock moves where devices come and go.
 
 use crate::policy::{Busy, Candidates};
-use crate::population::Cursors;
+use crate::population::{Cursors, Levels};
 use crate::protocol::Rule;
 use crate::world::World;
 use fedgenie_core::id::{ClientId, EdgeId};
@@ -63,17 +63,17 @@ impl<'w> Scopes<'w> {
         self.server_of.get(client.index()).copied().unwrap_or(EdgeId(0))
     }
 
-    /// The clients of a server that are neither busy nor away.
+    /// The clients of a server that are neither busy nor away, and whose level allows a job.
     pub fn candidates<'a>(
         &'a self,
         server: EdgeId,
         busy: &'a Busy,
-        cursors: &'a Cursors<'a>,
+        devices: (&'a Cursors<'a>, Option<&'a Levels<'a>>),
         now: VirtualTime,
     ) -> Candidates<'a> {
         self.is_asked.set(true);
         let Scope { members, list } = &self.scopes[server.index()];
-        Candidates::new(members, busy, cursors, now, list)
+        Candidates::new(members, busy, devices, now, list)
     }
 
     /// A client has begun or ended a job.

@@ -1,6 +1,7 @@
 //! Jobs on the kernel: each goes through download, compute and upload, waits while its device is away, and is delivered
 //! or lost. The protocol decides which jobs are begun, and when the server stops waiting for them.
 
+mod energy;
 mod phases;
 
 use super::accounts::Accounts;
@@ -9,7 +10,7 @@ use super::audit::Audit;
 use super::candidates::Scopes;
 use super::jobs::{Job, JobId, Jobs, Names, Terms};
 use crate::policy::{Busy, Candidates};
-use crate::population::{Cursors, Interruption, JobDraw, LatencyError, Load};
+use crate::population::{Cursors, Energy, EnergyUse, Interruption, JobDraw, LatencyError, Levels, Load};
 use crate::recorder::{Digests, Sink};
 use crate::run::error::RunError;
 use crate::world::World;
@@ -23,6 +24,7 @@ use fedgenie_core::state::{State, Stateful};
 use fedgenie_core::time::{Span, TotalTime, VirtualTime};
 use fedgenie_learning::learned::Sent;
 use fedgenie_learning::learned::SharedModels;
+use std::ops::Add;
 
 /// Phase completions and arrivals of models, before everything else of the same instant.
 const CLASS_PHASE: u8 = 0;
@@ -99,6 +101,8 @@ pub(in crate::run) struct Engine<'w> {
     busy: Busy,
     scopes: Scopes<'w>,
     cursors: Cursors<'w>,
+    /// The levels of batteries, where clients have any.
+    levels: Option<Levels<'w>>,
 }
 
 impl<'w> Engine<'w> {
@@ -117,6 +121,7 @@ impl<'w> Engine<'w> {
             busy: Busy::nobody(clients),
             scopes: Scopes::new(world),
             cursors: world.population.availability().cursors(&world.streams),
+            levels: world.population.batteries().levels(),
         }
     }
 
@@ -135,6 +140,7 @@ impl<'w> Engine<'w> {
             busy,
             scopes: _,
             cursors: _,
+            levels,
         } = self;
         state.field(digests);
         state.field(accounts);
@@ -146,6 +152,7 @@ impl<'w> Engine<'w> {
         state.field(audit);
         state.field(kernel);
         state.field(busy);
+        levels.iter_mut().for_each(|levels| state.field(levels));
     }
 
     pub const fn now(&self) -> VirtualTime {
@@ -154,13 +161,13 @@ impl<'w> Engine<'w> {
 
     /// The clients of a server that can be chosen now; see [`THE_SERVER`].
     pub fn candidates(&self, server: EdgeId) -> Candidates<'_> {
-        self.scopes.candidates(server, &self.busy, &self.cursors, self.now())
+        self.scopes.candidates(server, &self.busy, (&self.cursors, self.levels.as_ref()), self.now())
     }
 
     /// Whether any client of a server can be chosen now.
     pub fn has_candidates(&self, server: EdgeId) -> bool {
         let candidates = self.candidates(server);
-        if self.cursors.is_always() {
+        if self.cursors.is_always() && self.levels.is_none() {
             // Every client without a job is available: no device has to be asked.
             return candidates.at_most() > 0;
         }
@@ -170,7 +177,22 @@ impl<'w> Engine<'w> {
     /// The next time when a server's device without a job is available; `None` if there is no such time.
     pub fn next_candidate(&self, server: EdgeId) -> Option<VirtualTime> {
         let idle = self.scopes.members(server).iter().filter(|&&client| !self.busy.contains(client));
-        idle.filter_map(|&client| self.cursors.next_available(client, self.now())).min()
+        idle.filter_map(|&client| self.next_available(client)).min()
+    }
+
+    /// The next time when the device of a client without a job is there, and its level allows a job.
+    fn next_available(&self, client: ClientId) -> Option<VirtualTime> {
+        let mut time = self.cursors.next_available(client, self.now())?;
+        let Some(levels) = &self.levels else { return Some(time) };
+        while time < LATEST {
+            let ready = levels.next_ready(client, time)?;
+            let there = self.cursors.next_available(client, ready)?;
+            if there == time {
+                return Some(time);
+            }
+            time = there;
+        }
+        None
     }
 
     /// The server that a client belongs to.
@@ -236,7 +258,7 @@ impl<'w> Engine<'w> {
         if now > LATEST {
             return Err(RunError::TooLate { time: now });
         }
-        if now > before && !self.cursors.is_always() {
+        if now > before && !(self.cursors.is_always() && self.levels.is_none()) {
             self.scopes.clock_moved();
         }
         let event = match occurrence {
@@ -361,7 +383,7 @@ impl<'w> Engine<'w> {
         Span((now - job.phase_began).0 - away.0)
     }
 
-    /// The cost of each client's jobs, those under way included.
+    /// The cost of each client's jobs, those under way included; energy apart.
     pub fn by_client(&self) -> Vec<Cost> {
         let mut all = self.audit.by_client();
         for job in self.jobs.iter() {
@@ -379,11 +401,22 @@ impl<'w> Engine<'w> {
             computing += self.computing(job);
             wasted += job.cost();
             wasted.compute += self.computing(job);
+            wasted.energy += self.drawing(job);
         }
         self.audit.finished(&self.accounts, self.jobs.iter())?;
         self.accounts.compute += computing;
         self.accounts.waste(wasted);
         self.accounts.check()?;
+        // What jobs under way drew is among the wasted by now.
+        self.accounts.energy = self.energy().map(|energy| EnergyUse { wasted: self.accounts.wasted_energy, ..energy });
+        if let (Some(levels), Some(energy)) = (&self.levels, &self.accounts.energy) {
+            let of_job = |job: &Job| match job.pending {
+                Some(_) => job.energy + self.drawing(job),
+                None => job.energy,
+            };
+            let of_jobs = self.jobs.iter().map(of_job).fold(self.audit.energy(), Energy::add);
+            self.audit.stored(levels.stored(self.now(), self.modes()), &energy.energies, of_jobs)?;
+        }
         Ok(self.accounts)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::accounts::Cost;
 use crate::policy::{JobReport, Selection, Waited};
-use crate::population::JobDraw;
+use crate::population::{Energy, JobDraw};
 use crate::recorder::DroppedJob;
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::kernel::Handle;
@@ -84,6 +84,8 @@ pub(in crate::run) struct Job {
     pub paused: Span,
     /// Bytes from and to the server so far.
     pub bytes: (u64, u64),
+    /// Drawn from the battery so far, without the phase under way.
+    pub energy: Energy,
 }
 
 impl Job {
@@ -111,6 +113,7 @@ impl Job {
             elapsed: [Span::ZERO; 3],
             paused: Span::ZERO,
             bytes: (0, 0),
+            energy: Energy::ZERO,
         }
     }
 
@@ -138,6 +141,7 @@ impl Job {
             elapsed,
             paused,
             bytes,
+            energy,
         } = self;
         state.field(brings);
         state.field(dispatched);
@@ -153,6 +157,7 @@ impl Job {
         state.field(elapsed);
         state.field(paused);
         state.field(bytes);
+        state.field(energy);
     }
 
     /// Time in each phase until `now`, pauses included.
@@ -203,7 +208,8 @@ impl Job {
     /// Its cost so far, without a phase under way.
     pub fn cost(&self) -> Cost {
         let (down_bytes, up_bytes) = self.bytes;
-        Cost { compute: self.active[Phase::Compute.index()].into(), down_bytes, up_bytes }
+        let (compute, energy) = (self.active[Phase::Compute.index()].into(), self.energy);
+        Cost { compute, down_bytes, up_bytes, energy }
     }
 }
 

@@ -59,6 +59,7 @@ fn scripted<'w>(world: &'w World, rounds: &[Vec<ClientId>]) -> Run<'w> {
         parallel: false,
         explain: false,
         updates: false,
+        battery: false,
     };
     let policy: Box<dyn Policy> = Box::new(Script(rounds.to_vec()));
     Run::new(world, "script", policy, settings, NoSink)

@@ -108,6 +108,7 @@ impl Cloud {
             layout: world.task.as_ref().filter(|_| declared.layout).map(|task| task.layout()),
             bounds: declared.bounds.then_some(bounds),
             forecaster: None,
+            batteries: None,
         };
         let streams = SelectionStreams::new(world, asker, turn);
         let explained = question.ask_at_once(&mut *self.policy, &view, streams, &mut self.selection)?;

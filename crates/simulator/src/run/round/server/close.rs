@@ -5,6 +5,7 @@
 //! round is not recorded. Judging, reports and clusters come in between, where there is a meter, a policy or a rule.
 
 use super::{RoundUnderWay, Server, numbered};
+use crate::metrics::MOST_TOLD;
 use crate::policy::{EdgeAccuracy, Explanation, Feedback, ModelQuality, Policy, RoundReport};
 use crate::recorder::{ClusterState, RoundJobs, RoundSummary, RoundUpdates, ServerRound};
 use crate::run::error::{Failed, RunError};
@@ -311,6 +312,8 @@ impl<'w> Server<'w> {
         });
         // What nobody reads is not worked out.
         let privacy = if is_recorded { self.privacy() } else { None };
+        let has_levels = is_recorded && self.settings.battery && engine.world.population.len() <= MOST_TOLD;
+        let levels = if has_levels { engine.levels_j() } else { None };
         let summary = RoundSummary {
             round,
             opened,
@@ -331,6 +334,7 @@ impl<'w> Server<'w> {
             updates: self.settings.updates.then_some(&self.updates),
             adversaries: hostile.as_deref(),
             privacy: privacy.as_ref(),
+            levels_j: levels.as_deref(),
         };
         engine.sink.round(&summary, is_recorded, &self.mark)?;
         if is_recorded {

@@ -1,7 +1,8 @@
 //! The phases of a job: their ends and their costs.
 
+use super::energy::mode_of;
 use super::{CLASS_LOSS, CLASS_PHASE, Engine, Scheduled};
-use crate::population::Interruption;
+use crate::population::{Interruption, Mode};
 use crate::run::error::RunError;
 use crate::run::timeline::jobs::{Job, JobId};
 use fedgenie_core::record::{DropReason, Phase, Record};
@@ -22,7 +23,13 @@ impl Engine<'_> {
             Interruption::Lose => Some(self.cursors.stretch(job.client, now).until),
             Interruption::Pause | Interruption::RunOn => None,
         };
-        let losses = [(struck, DropReason::Hazard), (gone, DropReason::Away)];
+        // A job that stands still has an end only where something else ends it.
+        let empty = self.levels.as_ref().and_then(|levels| {
+            levels.bring(job.client, now, Mode::Idle);
+            let until = [end, struck, gone].into_iter().flatten().min()?;
+            levels.first_empty(job.client, until, mode_of(population, &self.cursors, job))
+        });
+        let losses = [(struck, DropReason::Hazard), (gone, DropReason::Away), (empty, DropReason::Battery)];
         let lost = losses.into_iter().filter_map(|(time, reason)| Some((time?, reason))).min_by_key(|&(time, _)| time);
         // A phase that takes no time can lose its client as well, where losses have a probability.
         let is_certain = job.draw.loss == Some((phase, Span::ZERO)) && job.draw.phases[phase.index()] == Span::ZERO;
@@ -44,6 +51,10 @@ impl Engine<'_> {
         let job = &mut self.jobs[id];
         let Job { client, round, phase, phase_began, .. } = *job;
         let pauses = !self.cursors.is_always() && population.interruption(client) == Interruption::Pause;
+        if let Some(levels) = &self.levels {
+            let mode = mode_of(population, &self.cursors, job);
+            job.energy += levels.bring(client, now, mode);
+        }
         let payload = match phase {
             Phase::Download => job.transfer[0],
             Phase::Compute => 0,
