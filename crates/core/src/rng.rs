@@ -51,10 +51,9 @@ pub enum Purpose {
     /// entity = 0, index = 3. Ratings: which are held out of all, entity = 0, index = 4, or of each user's, entity =
     /// user, index = 5; synthetic ones, entity = item, index = 6, and entity = user, index = 7; negatives of a client's
     /// loss, entity = client, index = 8; features of synthetic items, index = 9 to 12; negatives of test and validation
-    /// losses, entity = user, index = 13 and 14; features of nodes, entity = user, index = 15, and entity = item,
-    /// index = 16; synthetic ratings with trust, index = 17 to 21; training
-    /// rows for validation, entity = 0, index = 22; models and examples of synthetic clients, entity = client, index = 23
-    /// and 24.
+    /// losses, entity = user, index = 13 and 14; features of nodes, entity = user, index = 15, and entity = item, index
+    /// = 16; synthetic ratings with trust, index = 17 to 21; training rows for validation, entity = 0, index = 22;
+    /// models and examples of synthetic clients, entity = client, index = 23 and 24.
     Example = 7,
     /// Which examples go to which client: entity and index as the partition documents.
     Partition = 8,

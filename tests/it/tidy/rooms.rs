@@ -9,7 +9,7 @@ const CIRCLES: [(&str, &[&str]); 13] = [
     ("crates/experiment/src/experiment", &["incomplete", "stored"]),
     ("crates/experiment/src/scenario", &["read", "sweep"]),
     // A catalogue and its entries.
-    ("crates/learning/src/data", &["cifar", "csv", "idx", "npy", "source", "synthetic_images"]),
+    ("crates/learning/src/data", &["cifar", "csv", "idx", "npy", "source", "synthetic_clients", "synthetic_images"]),
     ("crates/learning/src/dmrl", &["block", "network"]),
     ("crates/learning/src/graph_network", &["gat", "gcn", "pass"]),
     ("crates/learning/src/matrix_factorisation", &["footprint", "job"]),

@@ -219,8 +219,7 @@ impl Experiment {
         let warnings: Vec<String> = warnings.collect();
         let effective = self.effective(id, world, &run);
         let controls = controls_of(world, sections, &settings.evaluate, threads).map_err(failed)?;
-        let epochs = sections.evaluate.fine_tune.map(|tune| tune.epochs);
-        let tuned = epochs.map_or(Ok(Tuned::default()), |epochs| run.tuned(epochs)).map_err(failed)?;
+        let tuned = tuned(&run, sections).map_err(failed)?;
         let warnings = warnings.into_iter().chain(not_tuned(&tuned));
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
         summary.final_metrics.extend(by_name(tuned.metrics));
@@ -264,6 +263,11 @@ fn controls_of(
         all.push(TrainedControl { name: INITIAL, metrics, models: 1, diverged: 0 });
     }
     Ok(all)
+}
+
+/// What clients make of the last model, if the scenario asks for that.
+fn tuned(run: &Run<'_>, sections: &Sections) -> Result<Tuned, RunError> {
+    sections.evaluate.fine_tune.map_or(Ok(Tuned::default()), |tune| run.tuned(tune.epochs))
 }
 
 /// A warning of clients whose models diverged when they trained them further.

@@ -29,7 +29,6 @@ pub fn table(summary: &Summary) -> String {
         }
     }
     add_attack_and_privacy(summary, &mut columns);
-    add_wanted(summary, &mut columns);
     // For servers, mean and deviation of the main metric; over the last rounds, if the scenario asks for these.
     let main = metrics.iter().find(|metric| metric.main).map(|metric| metric.id);
     let of_servers = |statistic: Statistic| {
@@ -83,8 +82,8 @@ pub fn table(summary: &Summary) -> String {
     let main = mean.or(main).map(|id| format!("final.{id}"));
     let regrets = ["regret.mean", "regret.realised", "regret.counterfactual", "regret.assignment"];
     let otherwise = regrets.into_iter().chain(main.as_deref()).chain(["virtual_time_s"]);
-    let aim = summary.aim.as_deref().into_iter();
-    let compared: Option<String> = aim.chain(targets).chain(otherwise).find(|key| is_compared(key)).map(str::to_owned);
+    let targets = summary.aim.as_deref().into_iter().chain(targets);
+    let compared: Option<String> = targets.chain(otherwise).find(|key| is_compared(key)).map(str::to_owned);
     let compared = compared.as_deref();
     let mut rows = vec![Vec::new()];
     rows[0].push("policy".to_owned());
@@ -278,7 +277,7 @@ fn limits_traffic(summary: &Summary) -> bool {
     summary.runs.iter().any(|run| run.ended == Some(Ended::Budget) || !run.at_bytes.is_empty())
 }
 
-/// Columns of what hostile clients reached, and of what was told of clients.
+/// Columns of what hostile clients reached, of what was told of clients, and of what `[report]` asks for.
 fn add_attack_and_privacy(summary: &Summary, columns: &mut Vec<(String, String)>) {
     let of = [
         ("final.test_attack_success", "attack success"),
@@ -291,6 +290,7 @@ fn add_attack_and_privacy(summary: &Summary, columns: &mut Vec<(String, String)>
             columns.push((key.to_owned(), title.to_owned()));
         }
     }
+    add_wanted(summary, columns);
 }
 
 /// Columns that `[report]` asks for, and its aim, as far as they are not there yet.

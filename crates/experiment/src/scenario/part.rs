@@ -5,6 +5,8 @@ use super::read::{ScenarioError, read};
 use super::tree::Node;
 use super::{BudgetConfig, PrivacyConfig, RegretConfig, Sections, Surroundings};
 use fedgenie_core::config::Complaint;
+use fedgenie_core::metric::Measures;
+use fedgenie_learning::algorithm::privacy::DpFedAvgConfig;
 use fedgenie_learning::algorithm::{AlgorithmsConfig, Weighting, has_own_models, weighting_of};
 use fedgenie_learning::data::DataError;
 use fedgenie_learning::trainer::LocalTraining;
@@ -22,6 +24,12 @@ pub struct Part {
     /// The files that population and task name, as far as they are there.
     pub files: Vec<PathBuf>,
     tree: Node,
+}
+
+/// The measures of runs of these sections, as far as they alone tell.
+fn measures(sections: &Sections, privacy: Option<&DpFedAvgConfig>) -> Measures {
+    let of_task = sections.task_settings().measures();
+    measures_of_run(sections.adversary.as_ref(), privacy, &sections.algorithm, of_task)
 }
 
 impl Part {
@@ -58,13 +66,7 @@ impl Part {
         sections.seeds = sections.seeds.canonical();
         // A program may give the scenario a task later, with which it is checked then.
         if sections.outside_task.is_some() || !matches!(sections.task, TaskConfig::None(_)) {
-            let measures = measures_of_run(
-                sections.adversary.as_ref(),
-                privacy.as_ref(),
-                &sections.algorithm,
-                sections.task_settings().measures(),
-            );
-            sections.check_metrics(&measures).map_err(wrong)?;
+            sections.check_metrics(&measures(&sections, privacy.as_ref())).map_err(wrong)?;
         }
         // The sections keep names of files as they are written, so that the resolved scenario is the same everywhere.
         let (mut population, mut task) = (sections.population.clone(), sections.task.clone());

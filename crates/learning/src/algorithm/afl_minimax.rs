@@ -6,14 +6,14 @@
 //!
 //! `Δ = (N/m) Σ λ_k δ_k`, and then `λ ← P(λ + lr (N/m) Σ F_k e_k)`,
 //!
-//! where `e_k` is the unit vector of client `k` and `P` the Euclidean projection onto the simplex (numbers of at least 0
-//! with the sum 1). Where everybody takes part, `N/m` is 1; where clients are drawn uniformly, both are right on average.
-//! Running means, which gradient descent does not change, are averaged plainly.
+//! where `e_k` is the unit vector of client `k` and `P` the Euclidean projection onto the simplex (numbers of at least
+//! 0 with the sum 1). Where everybody takes part, `N/m` is 1; where clients are drawn uniformly, both are right on
+//! average. Running means, which gradient descent does not change, are averaged plainly.
 //!
 //! # Inputs
-//! `lr`: above 0. Weights do not enter: `weighting` is `uniform` (and is that if left out), no policy gives weights, and
-//! the protocol's `staleness` is `constant`. The task knows losses of clients. For one server; `rows = "touched"` is
-//! refused, and so are models of clusters. The mixture is `server.mixture` of `state.safetensors`.
+//! `lr`: above 0. Weights do not enter: `weighting` is `uniform` (and is that if left out), no policy gives weights,
+//! and the protocol's `staleness` is `constant`. The task knows losses of clients. For one server; `rows = "touched"`
+//! is refused, and so are models of clusters. The mixture is `server.mixture` of `state.safetensors`.
 //!
 //! # Source
 //! M. Mohri, G. Sivek, A. T. Suresh, "Agnostic federated learning", ICML 2019, Section 4 and Figure 3. The projection:

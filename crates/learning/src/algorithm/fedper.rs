@@ -20,9 +20,9 @@
 //! (arXiv 1912.00818).
 //!
 //! # Deviations from the source
-//! In the source the last layers are private; here any are that are named.
-//! A client's part changes when its update is aggregated, as all memory of clients: a job that was lost leaves no trace.
-//! `[training] proximal` pulls the private part towards where the job begins.
+//! In the source the last layers are private; here any are that are named. A client's part changes when its update is
+//! aggregated, as all memory of clients: a job that was lost leaves no trace. `[training] proximal` pulls the private
+//! part towards where the job begins.
 //!
 //! # Cost
 //! Nothing in time; the shared part alone travels. Memory: a private part for each client of which an update was

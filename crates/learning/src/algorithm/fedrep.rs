@@ -3,9 +3,9 @@
 //! # Definition
 //! The tensors that `private` names stay with clients, from their values in the initial model on; the others are the
 //! shared model. A job has two phases. For `private_epochs` it trains the private part, the shared one as it was sent;
-//! then, for the epochs or steps of `[training]`, the shared part, with the private one as the first phase left it. Each
-//! phase begins its optimizer's momentum anew. The shared part is the update. The loss that a job tells is that of its
-//! first epoch, which is one of the first phase; its steps are those of the second.
+//! then, for the epochs or steps of `[training]`, the shared part, with the private one as the first phase left it.
+//! Each phase begins its optimizer's momentum anew. The shared part is the update. The loss that a job tells is that of
+//! its first epoch, which is one of the first phase; its steps are those of the second.
 //!
 //!
 //! Metrics over clients (`client_accuracy_mean`, …) are those of each client's whole model, and `[evaluate] clients` is
@@ -24,8 +24,8 @@
 //!
 //! # Deviations from the source
 //! Clipping, decay and `[training] proximal` count in both phases, on the part that is trained; running means and
-//! variances belong to the part of their layer.
-//! A client's part changes when its update is aggregated, as all memory of clients: a job that was lost leaves no trace.
+//! variances belong to the part of their layer. A client's part changes when its update is aggregated, as all memory of
+//! clients: a job that was lost leaves no trace.
 //!
 //! # Cost
 //! The compute phase takes longer by the share of `private_epochs`, as if a pass for one part took as long as one for

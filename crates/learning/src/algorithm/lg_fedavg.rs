@@ -21,9 +21,9 @@
 //! (arXiv 2001.01523), Algorithm 1, without its auxiliary and adversarial losses.
 //!
 //! # Deviations from the source
-//! In the source the first layers are private; here any are that are named.
-//! A client's part changes when its update is aggregated, as all memory of clients: a job that was lost leaves no trace.
-//! `[training] proximal` pulls the private part towards where the job begins.
+//! In the source the first layers are private; here any are that are named. A client's part changes when its update is
+//! aggregated, as all memory of clients: a job that was lost leaves no trace. `[training] proximal` pulls the private
+//! part towards where the job begins.
 //!
 //! # Cost
 //! Nothing in time; the shared part alone travels. Memory: a private part for each client of which an update was

@@ -1,18 +1,18 @@
 //! Synthetic(α, β): clients whose models and features differ, drawn from the seed.
 //!
 //! # Definition
-//! Each of `clients` has a linear model and features of its own. For client `k`: `u_k ~ N(0, alpha²)`,
-//! `B_k ~ N(0, beta²)`; entries of the matrix `W_k` (`features` × `classes`) and of `b_k` are `N(u_k, 1)`, entries of
-//! `v_k` are `N(B_k, 1)`. An example is `x ~ N(v_k, Σ)` with the diagonal `Σ_jj = j^−1.2` (`j` from 1), and its class the
-//! largest entry of `x W_k + b_k`, the smallest class on ties. The client has `⌊exp(N(size_mean, size_sd²))⌋ + least`
-//! examples, of which the first `⌊(1 − test)·n⌋` are for training. Rows have the client's number as their group, so that
+//! Each of `clients` has a linear model and features of its own. For client `k`: `u_k ~ N(0, alpha²)`, `B_k ~ N(0,
+//! beta²)`; entries of the matrix `W_k` (`features` × `classes`) and of `b_k` are `N(u_k, 1)`, entries of `v_k` are
+//! `N(B_k, 1)`. An example is `x ~ N(v_k, Σ)` with the diagonal `Σ_jj = j^−1.2` (`j` from 1), and its class the largest
+//! entry of `x W_k + b_k`, the smallest class on ties. The client has `⌊exp(N(size_mean, size_sd²))⌋ + least` examples,
+//! of which the first `⌊(1 − test)·n⌋` are for training. Rows have the client's number as their group, so that
 //! `partition = "by-column"` gives each client its own.
 //!
 //! So `alpha` says how much models of clients differ, and `beta` how much their features do.
 //!
 //! # Source
-//! T. Li et al., "Federated optimization in heterogeneous networks" (FedProx), MLSys 2020, Section 5.1 and Appendix C.1.
-//! Numbers that the text does not give are those of the authors' generator: 30 clients, 60 features, 10 classes, sizes
+//! T. Li et al., "Federated optimization in heterogeneous networks" (FedProx), MLSys 2020, Section 5.1 and Appendix
+//! C.1. Numbers that the text does not give are those of the authors' generator: 30 clients, 60 features, 10 classes, sizes
 //! by a log-normal law with 4 and 2, and 50; `alpha` and `beta` are deviations there, where the text could mean
 //! variances.
 //!

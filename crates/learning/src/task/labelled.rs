@@ -187,8 +187,8 @@ impl Labelled {
         (step > 1).then(|| (Self { test_examples, valid_examples, ..self.clone() }, share))
     }
 
-    /// The task where each client keeps a part of the model, which trains alone for so many epochs before the shared part
-    /// does, or together with it.
+    /// The task where each client keeps a part of the model, which trains alone for so many epochs before the shared
+    /// part does, or together with it.
     pub fn with_personal_layers(self, parts: Divided, private_epochs: Option<u32>, streams: &Streams) -> Arc<dyn Task> {
         let whole = (&self as &dyn Task).initial_model(0, streams);
         let initial = parts.private_of(&whole).collect();

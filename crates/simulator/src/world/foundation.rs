@@ -61,11 +61,7 @@ impl WorldPlan {
             let model = clusters.model;
             material.clustered(model, clusters.networks())
         });
-        let layers = personal_layers(&self.algorithm);
-        if let Some(((name, layers), material)) = layers.as_ref().zip(material.as_mut()) {
-            let below = |complaint: Complaint| complaint.below(name).below("algorithm");
-            material.personal(layers).map_err(|complaint| WorldError::Scenario(below(complaint)))?;
-        }
+        self.leave_with_clients(material.as_deref_mut())?;
         let unlearned = || self.task.about().payload_bytes;
         let payload_bytes = material.as_ref().map_or_else(unlearned, |material| material.whole_bytes());
         let (population, task) = self.people((&plan, clients), (material, payload_bytes), &streams)?;
@@ -117,6 +113,14 @@ impl WorldPlan {
             adversaries,
             warnings,
         })
+    }
+
+    /// Leaves a part of the model with clients, if the algorithm says so.
+    fn leave_with_clients(&self, material: Option<&mut (dyn Material + '_)>) -> Result<(), WorldError> {
+        let layers = personal_layers(&self.algorithm);
+        let Some(((name, layers), material)) = layers.as_ref().zip(material) else { return Ok(()) };
+        let below = |complaint: Complaint| complaint.below(name).below("algorithm");
+        material.personal(layers).map_err(|complaint| WorldError::Scenario(below(complaint)))
     }
 
     /// The plan with the epochs or steps of each client; `None` where clients do not differ in these.

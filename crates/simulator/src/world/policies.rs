@@ -135,35 +135,7 @@ impl World {
         let (task, name) = (self.task.as_deref(), self.task_name);
         let has_model = task.is_some_and(|task| !task.layout().is_empty());
         let has_losses = task.is_some_and(|task| task.describe().has_losses);
-        let Wants { loss_rms, quality, deviation, norm, update, change, model_quality, edge_accuracy } = policy.wants();
-        let wanted = [
-            ("loss_rms", loss_rms, has_losses),
-            ("quality", quality, has_model && self.measures.judged().is_some()),
-            ("deviation", deviation.is_some(), has_model),
-            ("the norm", norm, has_model),
-            ("the parameters", update, has_model),
-            ("the changes", change, has_model),
-            ("the quality of models", model_quality, self.measures.judged().is_some()),
-        ];
-        let missing: Vec<&str> =
-            wanted.iter().filter(|(_, is_wanted, has)| *is_wanted && !has).map(|&(what, ..)| what).collect();
-        if !missing.is_empty() {
-            let why = match self.measures.is_personal {
-                true => "clients keep a part of each model, so that no server can judge one",
-                false => "has no such thing",
-            };
-            let message = format!(
-                "wants {} of updates, and this task ({name}) {why}; take another task or policy",
-                missing.join(", ")
-            );
-            return Err(Complaint::new("", message));
-        }
-        if edge_accuracy.is_some() && self.measures.judged().is_none() {
-            let message = format!(
-                "wants the accuracy of models, and this task ({name}) measures nothing; take another task or policy"
-            );
-            return Err(Complaint::new("", message));
-        }
+        self.check_wants(&*policy, has_losses)?;
         self.check_private_mean(&*policy)?;
         let Capabilities { layout, bounds: _, subsets, forecast, level } = policy.capabilities();
         let is_judged = has_model && self.measures.judged().is_some();
@@ -209,6 +181,43 @@ impl World {
             return Err(Complaint::new("", message));
         }
         Ok(policy)
+    }
+
+    /// Refuses a policy that wants of updates what the task does not have.
+    fn check_wants(&self, policy: &dyn Policy, has_losses: bool) -> Result<(), Complaint> {
+        let (name, has_model) = (self.task_name, self.task.as_deref().is_some_and(|task| !task.layout().is_empty()));
+        let Wants { loss_rms, quality, deviation, norm, update, change, model_quality, edge_accuracy } = policy.wants();
+        let wanted = [
+            ("loss_rms", loss_rms, has_losses),
+            ("quality", quality, has_model && self.measures.judged().is_some()),
+            ("deviation", deviation.is_some(), has_model),
+            ("the norm", norm, has_model),
+            ("the parameters", update, has_model),
+            ("the changes", change, has_model),
+            ("the quality of models", model_quality, self.measures.judged().is_some()),
+        ];
+        let missing: Vec<&str> =
+            wanted.iter().filter(|(_, is_wanted, has)| *is_wanted && !has).map(|&(what, ..)| what).collect();
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            let message = match self.measures.is_personal {
+                true => format!(
+                    "wants {missing} of updates, and clients keep a part of each model, so that no server can judge one; take \
+                     another algorithm or policy"
+                ),
+                false => format!(
+                    "wants {missing} of updates, and this task ({name}) has no such thing; take another task or policy"
+                ),
+            };
+            return Err(Complaint::new("", message));
+        }
+        if edge_accuracy.is_some() && self.measures.judged().is_none() {
+            let message = format!(
+                "wants the accuracy of models, and this task ({name}) measures nothing; take another task or policy"
+            );
+            return Err(Complaint::new("", message));
+        }
+        Ok(())
     }
 
     /// Why policies see no levels of batteries, with the remedy.

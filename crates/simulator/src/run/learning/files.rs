@@ -17,8 +17,9 @@ impl Learning<'_> {
 
     /// The contents of a file with the algorithm's memory, if it has one: `server.c.TENSOR` and, of clients that have
     /// some, `client.K.c.TENSOR`, with the names and shapes of the model's file; `server.centre.TENSOR` is the last
-    /// change of the model, where the combination remembers it, `server.mixture` its number for each client, `client.K.error.TENSOR` what encodings left over,
-    /// `client.K.model.TENSOR` a client's own model, or its part of one.
+    /// change of the model, where the combination remembers it, `server.mixture` its number for each client,
+    /// `client.K.error.TENSOR` what encodings left over, `client.K.model.TENSOR` a client's own model, or its part of
+    /// one.
     pub fn memory_file(&self) -> Option<Vec<u8>> {
         let memory = &self.state.memory;
         let of_job = self.learner.algorithm.job.as_ref().and_then(|job| job.remembers());
