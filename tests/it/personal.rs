@@ -307,6 +307,26 @@ fn clients_train_the_last_model_further() {
     }
 }
 
+/// Some clients hold nothing out, and are in no statistic; metrics that need outputs know that. Where one policy keeps
+/// layers at clients, all are compared by the mean over clients.
+#[test]
+fn clients_without_anything_held_out_are_left_out() {
+    let place = Workplace::with(&format!(
+        "{NINE}{DEVICES}[task.classification]\nmodel = {{ mlp = {{ hidden = [6] }} }}\npartition = {{ dirichlet = {{ alpha = 0.3 }} }}\n\
+         data = {{ synthetic = {{ height = 4, width = 4, train = 60, test = 40 }} }}\nheld_out = 0.25\nmetrics = [\"f1\"]\n\
+         [evaluate]\nclients = true\n[protocol.synchronous]\ncohort = 3\n[policy.average]\nkind = \"random\"\n\
+         [policy.own]\nkind = \"random\"\nwith = {{ algorithm = {{ fedper = {{ private = [\"fc2\"] }} }} }}\n"
+    ));
+    let said = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]).stdout;
+    assert!(said.contains("client accuracy mean") && !said.contains("best test accuracy"), "{said}");
+    for run in ["average-s1", "own-s1"] {
+        let run: serde_json::Value = serde_json::from_slice(&place.read(&format!("out/runs/{run}/run.json"))).unwrap();
+        assert!(run["final"]["client_f1_mean"].is_f64() || run["final"]["client_f1_mean"].is_null());
+        let main = run["measured"].as_array().unwrap().iter().find(|metric| metric["main"] == true).unwrap();
+        assert_eq!(main["name"], "client_accuracy_mean");
+    }
+}
+
 /// Controls of clients' own models are those of plain averaging: a model as a whole.
 #[test]
 fn controls_are_trained_as_wholes() {

@@ -49,7 +49,7 @@ pub use with::Override;
 
 use arm::{in_toml, read_policies};
 use fedgenie_core::config::Complaint;
-use fedgenie_core::metric::Measures;
+use fedgenie_core::metric::{Measures, Metric, Place};
 use fedgenie_core::oracle::regret::Meter;
 use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig, ServerConfig};
 use fedgenie_learning::compression::CompressionConfig;
@@ -280,6 +280,23 @@ impl Scenario {
         };
         check(&self.sections, &self.plan, &self.tree)?;
         self.variants.iter().try_for_each(|part| check(&part.sections, &part.plan, part.tree()))
+    }
+
+    /// The metrics of a run, with the main one that all policies are compared by: one over clients that `[report] aim`
+    /// names, or, where some policy keeps a part of the model at clients, the mean of the main measure over these.
+    pub(crate) fn compared_by(&self, mut metrics: Vec<Metric>) -> Vec<Metric> {
+        let aim = self.sections.report.aim.as_ref().and_then(|aim| aim.split_once('.'));
+        let aimed_at = aim.filter(|(what, _)| ["final", "best"].contains(what)).map(|(_, name)| name.to_owned());
+        let of_clients =
+            |name: &String| metrics.iter().any(|metric| metric.id.place == Place::Clients && metric.id.is_called(name));
+        let plans = (0..self.arms.len()).map(|arm| self.plan_of(arm).declared_measures());
+        let personal = plans.into_iter().find(|measures| measures.is_personal);
+        let personal = personal.and_then(|measures| Some(measures.of_models(measures.main()?).to_string()));
+        let main = aimed_at.filter(of_clients).or(personal).filter(of_clients);
+        if let Some(main) = main {
+            metrics.iter_mut().for_each(|metric| metric.main = metric.id.is_called(&main));
+        }
+        metrics
     }
 
     /// Checks the metrics that an arm's scenario names against those of its world, whose data may have no validation

@@ -232,7 +232,7 @@ impl Experiment {
         let warnings: Vec<String> = warnings.chain(summary.add_controls(controls)).collect();
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();
-        summary.measured = metrics;
+        summary.measured = scenario.compared_by(metrics);
         add_data(&mut summary, world);
         Ok(Some(summary))
     }

@@ -118,6 +118,7 @@ pub fn warnings(summary: &Summary) -> Vec<String> {
     if !unknown.is_empty() && !summary.arms.is_empty() {
         all.push(format!("[report] columns: no number of these runs is called {}", unknown.join(", ")));
     }
+    all.extend(without_common_metric(summary));
     let names = points::names(&summary.points);
     for arm in &summary.arms {
         let at = match summary.points.len() {
@@ -142,6 +143,20 @@ pub fn warnings(summary: &Summary) -> Vec<String> {
     all
 }
 
+/// Policies whose models are measured in different places, so that no metric compares them.
+fn without_common_metric(summary: &Summary) -> Option<String> {
+    let mains = summary.runs.iter().filter_map(|run| run.measured.iter().find(|metric| metric.main));
+    let mut mains: Vec<String> = mains.map(|metric| metric.id.to_string()).collect();
+    mains.sort_unstable();
+    mains.dedup();
+    (mains.len() > 1 && summary.aim.is_none()).then(|| {
+        let mains = mains.join(" and by ");
+        format!(
+            "models of these policies are measured by {mains}, and are not compared; write clients = true in [evaluate]"
+        )
+    })
+}
+
 /// Seeds in words: `seed 1`, `seeds 1, 4`, `seeds 1 to 20`.
 fn of_seeds(seeds: &[u64]) -> String {
     let are_counted = seeds.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
@@ -160,8 +175,10 @@ fn scarce(runs: &[&RunSummary]) -> Option<String> {
     if known.is_empty() || !is_scarce(of("possible_share")) {
         return None;
     }
+    let has_batteries = runs.iter().any(|run| run.energy.is_some());
+    let away = if has_batteries { "away, busy or below their reserve" } else { "away or busy" };
     Some(format!(
-        "on average {} of the {} clients of a cohort could be asked, the others being away or busy; {} were asked, {} \
+        "on average {} of the {} clients of a cohort could be asked, the others being {away}; {} were asked, {} \
          arrived in their round, and {} of {} clients were ever asked",
         number(mean(&mut known.iter().map(|(asked, _)| asked.possible))),
         number(mean(&mut known.iter().map(|(asked, _)| asked.cohort))),

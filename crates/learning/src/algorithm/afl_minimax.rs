@@ -11,7 +11,7 @@
 //! average. Running means, which gradient descent does not change, are averaged plainly.
 //!
 //! # Inputs
-//! `lr`: above 0. Weights do not enter: `weighting` is `uniform` (and is that if left out), no policy gives weights,
+//! `lr`: above 0, at most 1e6. Weights do not enter: `weighting` is `uniform` (and is that if left out), no policy gives weights,
 //! and the protocol's `staleness` is `constant`. The task knows losses of clients. For one server; `rows = "touched"`
 //! is refused, and so are models of clusters. The mixture is `server.mixture` of `state.safetensors`.
 //!
@@ -59,8 +59,8 @@ const fn tenth() -> f64 {
 
 impl AlgorithmSettings for Config {
     fn check(&self, scene: &Scene<'_>) -> Result<(), Complaint> {
-        if !(self.lr.is_finite() && self.lr > 0.0) {
-            return Err(Complaint::new("lr", format!("found {}; expected a number above 0", self.lr)));
+        if !(self.lr > 0.0 && self.lr <= 1e6) {
+            return Err(Complaint::new("lr", format!("found {}; expected a number above 0, at most 1e6", self.lr)));
         }
         scene.needs_whole_updates()?;
         scene.needs_alike()?;
@@ -139,6 +139,9 @@ impl Combine for Minimax {
 
 /// Replaces numbers by the nearest ones of at least 0 whose sum is 1.
 fn onto_simplex(numbers: &mut [f64]) {
+    // The same point is the nearest one where all are moved alike; so no sum is of large numbers.
+    let top = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    numbers.iter_mut().for_each(|number| *number -= top);
     let mut falling = numbers.to_vec();
     falling.sort_unstable_by(|one, other| other.total_cmp(one));
     let (mut sum, mut shift) = (0.0, 0.0);
@@ -159,6 +162,8 @@ mod tests {
 
     /// The nearest point by bisection of the shift.
     fn by_bisection(numbers: &[f64]) -> Vec<f64> {
+        let top = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let numbers: Vec<f64> = numbers.iter().map(|number| number - top).collect();
         let moved = |shift: f64| numbers.iter().map(move |number| (number + shift).max(0.0));
         let (mut low, mut high) = (-1e6, 1e6);
         for _ in 0..200 {
@@ -178,6 +183,7 @@ mod tests {
             vec![-1.0, -2.0],
             vec![1e3, 1e3 - 0.25, 7.0],
             vec![5.0],
+            vec![1e15, 1.5, 1e15 - 0.5],
         ] {
             let mut found = numbers.clone();
             onto_simplex(&mut found);

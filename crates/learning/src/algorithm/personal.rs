@@ -48,10 +48,11 @@ impl PersonalLayers {
                     layers.push(layer);
                 }
             }
-            let tensor = tensors.first().map_or("none", |tensor| &tensor.name);
-            let layers = layers.join(", ");
+            let first: Vec<&str> = tensors.iter().take(4).map(|tensor| &*tensor.name).collect();
+            let more = if tensors.len() > first.len() { ", …" } else { "" };
+            let (layers, first) = (layers.join(", "), first.join(", "));
             return refuse(format!(
-                "found {name:?}; the layers of this model are: {layers} (its tensors: {tensor}, …)"
+                "found {name:?}; the layers of this model are: {layers} (its tensors: {first}{more})"
             ));
         }
         let mut ordered: Vec<&TensorLayout> = tensors.iter().collect();
@@ -147,7 +148,10 @@ mod tests {
     #[test]
     fn names_that_divide_nothing_are_refused() {
         let said = |names: &[&str]| divided(names).unwrap_err().message;
-        assert_eq!(said(&["b"]), "found \"b\"; the layers of this model are: a, ab (its tensors: a.weight, …)");
+        assert_eq!(
+            said(&["b"]),
+            "found \"b\"; the layers of this model are: a, ab (its tensors: a.weight, a.bias, ab.weight, a.mean, …)"
+        );
         assert!(said(&["a", "ab"]).contains("all layers") && said(&[]).contains("names nothing"));
         // Statistics alone are nothing to learn together.
         assert!(said(&["a", "ab.weight"]).contains("all layers"));

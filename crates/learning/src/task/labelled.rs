@@ -294,6 +294,10 @@ impl Task for Labelled {
             let models: Vec<&[f32]> = asks.iter().map(|ask| ask.state.model).collect();
             let lists = self.lists(asks[0].on);
             let batches: Vec<Batch<'_>> = lists.iter().map(|(data, examples)| Batch { data, examples }).collect();
+            // Nothing to measure on: no weight.
+            if batches.iter().all(|batch| batch.examples.is_empty()) {
+                continue;
+            }
             let found = evaluate_each(&*self.model, &models, &batches, effort);
             for (found, ask) in found.into_iter().zip(asks) {
                 ask.weight = self.measured(found, (ask.state.model, &batches), effort, ask.values);

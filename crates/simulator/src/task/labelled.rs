@@ -137,7 +137,8 @@ impl<T: LabelledSettings> TaskSettings for T {
         }
         if held_out > 0.0 && (partition.is_declared() || matches!(partition, PartitionConfig::Overlapping(_))) {
             let message = format!(
-                "needs clients whose examples are dealt to them, and whose amounts follow from that; take another partition                  than {}, or the key out",
+                "needs clients whose examples are dealt to them, and whose amounts follow from that; take another \
+                 partition than {}, or the key out",
                 partition.kind()
             );
             return Err(Complaint::new("held_out", message));

@@ -212,9 +212,15 @@ impl World {
             return Err(Complaint::new("", message));
         }
         if edge_accuracy.is_some() && self.measures.judged().is_none() {
-            let message = format!(
-                "wants the accuracy of models, and this task ({name}) measures nothing; take another task or policy"
-            );
+            let message = match self.measures.is_personal {
+                true => {
+                    "wants the accuracy of models, and clients keep a part of each; take another algorithm or policy"
+                        .to_owned()
+                }
+                false => format!(
+                    "wants the accuracy of models, and this task ({name}) measures nothing; take another task or policy"
+                ),
+            };
             return Err(Complaint::new("", message));
         }
         Ok(())

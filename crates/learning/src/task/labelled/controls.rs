@@ -94,7 +94,9 @@ impl Labelled {
         if examples.is_empty() {
             return None;
         }
-        Some(match targets(&[Batch { data: &self.data.train, examples: &examples }]) {
+        // What is held out has the labels of the data.
+        let honest = self.honest.as_ref().filter(|_| self.own.is_some()).unwrap_or(&self.data);
+        Some(match targets(&[Batch { data: &honest.train, examples: &examples }]) {
             Targets::Classes { labels, classes } => {
                 let mut counts = vec![0; classes];
                 labels.iter().for_each(|&label| counts[usize::from(label)] += 1);

@@ -160,6 +160,10 @@ impl Task for WithPersonalLayers {
         Some(self)
     }
 
+    fn has_hidden(&self) -> bool {
+        self.whole.has_hidden()
+    }
+
     fn losses(&self) -> Option<&dyn Losses> {
         Some(self)
     }

@@ -20,7 +20,8 @@
 //!
 //! # Inputs
 //! `capacity`: above 0, at most 1 GJ; J, kJ or Wh. `start` and `reserve`: from 0 to 1. Powers: from 0 to 1 kW; mW or W;
-//! 0 if left out. Each may be a law, drawn once per client, or a list: `describe value/number`.
+//! 0 if left out. With `charge`, its power is above `idle`, for every client: a battery that can never charge is refused,
+//! and without `charge` one whose `start` is below `reserve`. Each may be a law, drawn once per client, or a list: `describe value/number`.
 //!
 //! # Deviations from the source
 //! Ours. Charging has one power, whatever the level; a battery keeps its capacity; voltage and heat play no part.
@@ -174,6 +175,15 @@ impl ChargeConfig {
                 Err(Complaint::new("hours", message))
             }
             (Some(hours), None) => {
+                let of_files = [
+                    ("window", self.window.is_some()),
+                    ("assign", self.assign != Assign::default()),
+                    ("offset", self.offset != TimeParameter::default()),
+                    ("wrap", !self.wrap),
+                ];
+                if let Some((key, _)) = of_files.into_iter().find(|(_, is_given)| *is_given) {
+                    return Err(Complaint::new(key, "is of a file; with hours, take it out, or give phase"));
+                }
                 let phases = Offsets::new(&self.phase.0, group, PHASE);
                 let phases = phases.map_err(|message| Complaint::new("phase", message))?;
                 Ok(Charger::Hours(bounds(hours)?, phases))
