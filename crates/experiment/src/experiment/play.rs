@@ -207,20 +207,15 @@ impl Experiment {
                 return Err(Error::Cancelled);
             }
         };
-        if let (Some(file), Some(contents)) = (model_file, run.model_file()) {
-            files::write_file(file, &contents)?;
-            if let Some(contents) = run.memory_file() {
-                files::write_file(&file.with_file_name(MEMORY_FILE), &contents)?;
-            }
-        }
+        write_models(model_file, &run)?;
         write_policy(policy_file.as_deref(), &run)?;
+        let tuned = tuned(&run, sections).map_err(failed)?;
         let Course { curve, watch, last, bounded, .. } = course;
         let warnings = watch.warning(run.accounts()).into_iter().chain(run.warnings()).chain(bounded.warning());
-        let warnings: Vec<String> = warnings.collect();
+        let mut warnings: Vec<String> = warnings.collect();
         let effective = self.effective(id, world, &run);
         let controls = controls_of(world, sections, &settings.evaluate, threads).map_err(failed)?;
-        let tuned = tuned(&run, sections).map_err(failed)?;
-        let warnings = warnings.into_iter().chain(not_tuned(&tuned));
+        warnings.extend(not_tuned(&tuned));
         let mut summary = RunSummary::of(id, &arm.label, run, curve, (ended, watch)).map_err(failed)?;
         summary.final_metrics.extend(by_name(tuned.metrics));
         last.tell(&world.measures, &mut summary);
@@ -229,7 +224,7 @@ impl Experiment {
         (summary.metrics, summary.outcomes) = metered.finish(summary.metrics.clients.take());
         summary.bound = bounded.found();
         summary.effective = effective.into();
-        let warnings: Vec<String> = warnings.chain(summary.add_controls(controls)).collect();
+        warnings.extend(summary.add_controls(controls));
         summary.warnings = of_run(world, &summary).into_iter().chain(warnings).collect();
         summary.heavy_tails = world.heavy_tails();
         summary.measured = scenario.compared_by(metrics);
@@ -318,6 +313,14 @@ fn is_loaded(state: &mut State<'_>) -> Result<bool, RunError> {
         Err(StateError::Failed(failure)) => Err(RunError::of_state(failure)),
         Err(StateError::Damaged | StateError::TooLong(_)) => Ok(false),
     }
+}
+
+/// Writes a run's models and what the algorithm remembers, where there is a file for them.
+fn write_models(file: Option<&Path>, run: &Run<'_>) -> Result<(), Error> {
+    let Some((file, contents)) = file.zip(run.model_file()) else { return Ok(()) };
+    files::write_file(file, &contents)?;
+    let memory = run.memory_file();
+    memory.map_or(Ok(()), |contents| files::write_file(&file.with_file_name(MEMORY_FILE), &contents))
 }
 
 /// Writes the weights of a policy's networks, where there is a file for them and the policy has any.

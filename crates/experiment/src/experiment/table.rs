@@ -82,11 +82,10 @@ pub fn table(summary: &Summary) -> String {
     let main = mean.or(main).map(|id| format!("final.{id}"));
     let regrets = ["regret.mean", "regret.realised", "regret.counterfactual", "regret.assignment"];
     let otherwise = regrets.into_iter().chain(main.as_deref()).chain(["virtual_time_s"]);
-    let targets = summary.aim.as_deref().into_iter().chain(targets);
-    let compared: Option<String> = targets.chain(otherwise).find(|key| is_compared(key)).map(str::to_owned);
+    let mut all = summary.aim.as_deref().into_iter().chain(targets).chain(otherwise);
+    let compared: Option<String> = all.find(|key| is_compared(key)).map(str::to_owned);
     let compared = compared.as_deref();
-    let mut rows = vec![Vec::new()];
-    rows[0].push("policy".to_owned());
+    let mut rows = vec![vec!["policy".to_owned()]];
     rows[0].extend(columns.iter().map(|(_, title)| title.clone()));
     let reference = summary.arms.iter().find_map(|arm| arm.paired.as_ref()).map(|paired| &paired.against);
     if let (Some(compared), Some(reference)) = (compared, reference) {

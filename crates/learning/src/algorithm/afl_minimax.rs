@@ -11,9 +11,10 @@
 //! average. Running means, which gradient descent does not change, are averaged plainly.
 //!
 //! # Inputs
-//! `lr`: above 0, at most 1e6. Weights do not enter: `weighting` is `uniform` (and is that if left out), no policy gives weights,
-//! and the protocol's `staleness` is `constant`. The task knows losses of clients. For one server; `rows = "touched"`
-//! is refused, and so are models of clusters. The mixture is `server.mixture` of `state.safetensors`.
+//! `lr`: above 0, at most 1e6. Weights do not enter: `weighting` is `uniform` (and is that if left out), no policy
+//! gives weights, and the protocol's `staleness` is `constant`. The task knows losses of clients. For one server;
+//! `rows = "touched"` is refused, and so are models of clusters. The mixture is `server.mixture` of
+//! `state.safetensors`.
 //!
 //! # Source
 //! M. Mohri, G. Sivek, A. T. Suresh, "Agnostic federated learning", ICML 2019, Section 4 and Figure 3. The projection:

@@ -12,8 +12,8 @@
 //!
 //! # Source
 //! T. Li et al., "Federated optimization in heterogeneous networks" (FedProx), MLSys 2020, Section 5.1 and Appendix
-//! C.1. Numbers that the text does not give are those of the authors' generator: 30 clients, 60 features, 10 classes, sizes
-//! by a log-normal law with 4 and 2, and 50; `alpha` and `beta` are deviations there, where the text could mean
+//! C.1. Numbers that the text does not give are those of the authors' generator: 30 clients, 60 features, 10 classes,
+//! sizes by a log-normal law with 4 and 2, and 50; `alpha` and `beta` are deviations there, where the text could mean
 //! variances.
 //!
 //! # Deviations from the source

@@ -20,8 +20,9 @@
 //!
 //! # Inputs
 //! `capacity`: above 0, at most 1 GJ; J, kJ or Wh. `start` and `reserve`: from 0 to 1. Powers: from 0 to 1 kW; mW or W;
-//! 0 if left out. With `charge`, its power is above `idle`, for every client: a battery that can never charge is refused,
-//! and without `charge` one whose `start` is below `reserve`. Each may be a law, drawn once per client, or a list: `describe value/number`.
+//! 0 if left out. With `charge`, its power is above `idle`, for every client: a battery that can never charge is
+//! refused, and without `charge` one whose `start` is below `reserve`. Each may be a law, drawn once per client, or a
+//! list: `describe value/number`.
 //!
 //! # Deviations from the source
 //! Ours. Charging has one power, whatever the level; a battery keeps its capacity; voltage and heat play no part.
