@@ -8,7 +8,7 @@ const MOST_LINES: usize = 70;
 /// Functions that are longer, with their lengths. The list may only shrink.
 const LONGER: [(&str, &str, usize); 4] = [
     ("crates/core/src/record/encode.rs", "encode", 86),
-    ("crates/experiment/src/experiment/play.rs", "play", 95),
+    ("crates/experiment/src/experiment/play.rs", "play", 93),
     ("crates/experiment/src/experiment/table.rs", "table", 156),
     ("crates/simulator/src/population/trace/link.rs", "read_own", 72),
 ];
