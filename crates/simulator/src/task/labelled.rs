@@ -247,8 +247,15 @@ impl Shares {
         if let Some(aside) = &aside {
             train = train.of_rows(&aside.train);
         }
-        let parts = (self.held_out > 0.0).then(|| train.held_out(self.held_out, streams)).flatten();
-        let (train, own) = parts.map_or((train, None), |(train, own)| (train, Some(own)));
+        let (train, own) = match self.held_out > 0.0 {
+            true => {
+                let refused = || Complaint::new("held_out", "needs examples that are dealt to clients");
+                let (train, own) =
+                    train.held_out(self.held_out, streams).ok_or_else(refused).map_err(TaskError::Setting)?;
+                (train, Some(own))
+            }
+            false => (train, None),
+        };
         Ok(Dealt { train, own, valid: aside.map(|aside| aside.valid), test_split })
     }
 }
