@@ -2,8 +2,8 @@
 //!
 //! # Definition
 //! Each client with examples makes a job of so many epochs: from the last model, and from its own private state where
-//! it has some, at the learning rate of the last round, without pull, noise, encoding or attack; models of their own
-//! are trained as in any job. Its result is sent to nobody. Metrics over clients are then those of these results:
+//! it has some, at the learning rate of the last round, without proximal term, noise, encoding, attack or the
+//! correction of an algorithm; models of clients' own are trained as in any job. Its result is sent to nobody. Metrics over clients are then those of these results:
 //! `client_accuracy_mean_tuned` and its like.
 //!
 //! # Determinism
