@@ -38,9 +38,9 @@ pub struct EvaluateConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<u32>,
     /// Lets each client train its model further once the run is over, for the final metrics `client_M_mean_tuned` and
-    /// its like. Nothing is sent, and neither `[training] proximal`, noise nor corrections of gradients (SCAFFOLD, FedDyn,
-    /// MOON) play a part; models of clients' own train as ever (`ditto` with its pull, `fedrep` in both phases). In no
-    /// virtual time, and in no digest. With `clients = true`.
+    /// its like. Nothing is sent, and neither `[training] proximal`, noise nor corrections of gradients (SCAFFOLD,
+    /// FedDyn, MOON) play a part; models of clients' own train as ever (`ditto` with its pull, `fedrep` in both
+    /// phases). In no virtual time, and in no digest. With `clients = true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fine_tune: Option<FineTune>,
     /// Amounts of clients' traffic, both ways together: the summary has the metrics of the last evaluated round within

@@ -3,8 +3,8 @@
 //! # Definition
 //! Each client with examples makes a job of so many epochs: from the last model, and from its own private state where
 //! it has some, at the learning rate of the last round, without proximal term, noise, encoding, attack or the
-//! correction of an algorithm; models of clients' own are trained as in any job. Its result is sent to nobody. Metrics over clients are then those of these results:
-//! `client_accuracy_mean_tuned` and its like.
+//! correction of an algorithm; models of clients' own are trained as in any job. Its result is sent to nobody. Metrics
+//! over clients are then those of these results: `client_accuracy_mean_tuned` and its like.
 //!
 //! # Determinism
 //! Jobs have the number 2³² − 1: stream (BatchOrder, client, 2³² − 1), and so on. Virtual time does not pass, and no
