@@ -112,6 +112,7 @@ mod replay;
 mod report;
 mod said;
 mod scripted;
+mod secure_aggregation;
 mod servers;
 mod set_aside;
 mod shapley;

@@ -82,6 +82,7 @@ pub use whole::{Factors, Gathered};
 
 use crate::compression::CompressionConfig;
 use crate::layout::{Layout, Update};
+use crate::secure_aggregation::SecureAggregationConfig;
 use ditto::OwnModels;
 use fedgenie_core::catalogue::Named;
 use fedgenie_core::components;
@@ -282,6 +283,11 @@ pub trait Combine: Debug + Send + Sync {
         self.of_numbers().is_none()
     }
 
+    /// Whether sums over all updates, of changes and of the numbers beside them, are all that it needs of a round.
+    fn needs_sums_alone(&self) -> bool {
+        false
+    }
+
     /// Compares the updates of a round before they are combined, one for each client and the model that it was sent,
     /// ascending by client and job: moves weight between them, and sets the private state of their clients. `weights`
     /// are those of the average, before they are divided by their sum. `None` if updates are combined as they are.
@@ -362,6 +368,8 @@ pub struct Algorithm {
     pub personal: Option<PersonalLayers>,
     /// The private mean, in the place of the combination.
     pub privacy: Option<Arc<DpFedAvg>>,
+    /// What it costs clients that the server learns sums alone, if it does.
+    pub secure: Option<SecureAggregationConfig>,
 }
 
 impl Algorithm {
@@ -408,7 +416,8 @@ impl Algorithm {
     pub fn beside(&self, numbers: [u64; 2]) -> [u64; 2] {
         let copies = self.job.as_ref().map_or([0; 2], |job| job.copies());
         let up = self.combine.as_ref().map_or(0, |combine| combine.numbers_up());
-        let [bounds, counts] = self.privacy.as_ref().map_or([0; 2], |privacy| privacy.config.beside());
+        let sums_alone = self.secure.is_some();
+        let [bounds, counts] = self.privacy.as_ref().map_or([0; 2], |privacy| privacy.config.beside(sums_alone));
         [4 * (numbers[0] * copies[0] + bounds), 4 * (numbers[1] * copies[1] + up + counts)]
     }
 
@@ -418,10 +427,11 @@ impl Algorithm {
         self.privacy.is_none() && of_job && self.combine.as_ref().is_none_or(|combine| combine.takes_weights())
     }
 
-    /// Whether jobs do more than the usual work: an inference pass, further training, or encoding.
+    /// Whether jobs do more than the usual work: an inference pass, further training, encoding or masking.
     pub fn works_more(&self) -> bool {
         let encodes = self.compression.as_ref().is_some_and(|compression| compression.encode_rate.is_some());
-        self.needs_loss() || self.own_models.is_some() || self.private_epochs().is_some() || encodes
+        let masks = self.secure.as_ref().is_some_and(SecureAggregationConfig::takes_time);
+        self.needs_loss() || self.own_models.is_some() || self.private_epochs().is_some() || encodes || masks
     }
 
     /// Epochs of a job in which the part that stays with its client is trained, before the rest is.
@@ -435,15 +445,26 @@ impl Algorithm {
     }
 
     /// Bytes that travel, down and up, where the model and the update have so many numbers and, as they are, so many
-    /// bytes.
-    pub fn bytes(&self, plain: [u64; 2], numbers: [u64; 2]) -> [u64; 2] {
-        let (mut bytes, beside) = (plain, self.beside(numbers));
+    /// bytes, and the update is one of so many that are summed; 0 if it is of none.
+    pub fn bytes(&self, plain: [u64; 2], numbers: [u64; 2], selected: usize) -> [u64; 2] {
+        let (mut bytes, mut beside) = (plain, self.beside(numbers));
         if let Some(CompressionConfig { up, down, .. }) = &self.compression {
             for (place, codec) in [down, up].into_iter().enumerate() {
                 bytes[place] = codec.as_ref().map_or(bytes[place], |codec| codec.bytes(numbers[place]));
             }
         }
+        if let Some(secure) = self.secure.as_ref().filter(|_| selected > 0) {
+            let [down, up] = secure.bytes(selected, self.numbers_up(numbers[1]));
+            beside[0] = beside[0].saturating_add(down);
+            // The masked update has all the numbers that travel beside it.
+            (bytes[1], beside[1]) = (up, 0);
+        }
         [0, 1].map(|place| bytes[place].saturating_add(beside[place]))
+    }
+
+    /// How many numbers travel up, where the update has so many.
+    pub fn numbers_up(&self, update: u64) -> u64 {
+        update + self.beside([0, update])[1] / 4
     }
 
     /// Whether clients keep what encodings left over.
@@ -453,7 +474,7 @@ impl Algorithm {
 
     /// Whether something else travels than models and updates as they are.
     pub fn sends_more(&self) -> bool {
-        self.compression.is_some() || self.beside([1; 2]) != [0; 2]
+        self.compression.is_some() || self.secure.is_some() || self.beside([1; 2]) != [0; 2]
     }
 }
 

@@ -20,6 +20,7 @@ pub mod ncf;
 pub mod private;
 pub mod ranking;
 pub mod ratings;
+pub mod secure_aggregation;
 
 pub mod task;
 pub mod trainer;

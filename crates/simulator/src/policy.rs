@@ -137,6 +137,12 @@ pub trait Policy: Stateful + Send {
         None
     }
 
+    /// Whether sums over clients are enough for what it [wants](Policy::wants) of updates and asks of clients, so that
+    /// no server has to see a single one's.
+    fn needs_sums_alone(&self) -> bool {
+        false
+    }
+
     /// Knowledge that it needs beyond every server's. A policy that declares something its scenario does not give is
     /// refused before the run begins.
     fn capabilities(&self) -> Capabilities {

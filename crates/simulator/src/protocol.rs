@@ -112,6 +112,23 @@ impl Rule {
         }
     }
 
+    /// Abandons rounds with updates of less than this share of the selected clients.
+    ///
+    /// # Errors
+    /// The usual number of selected clients and that of updates that a round waits for, if these are fewer.
+    pub fn need_share(&mut self, share: f64) -> Result<(), (usize, usize)> {
+        let of_round = |rule: &mut RoundRule| {
+            rule.least_share = rule.least_share.max(share);
+            let found = rule.take.min(rule.ask);
+            if found < rule.least_of(rule.ask) { Err((rule.ask, found)) } else { Ok(()) }
+        };
+        match self {
+            Self::Rounds(rule) => of_round(rule),
+            Self::Buffered(_) => Ok(()),
+            Self::Hierarchical(rule) => rule.edge.iter_mut().try_for_each(of_round),
+        }
+    }
+
     /// The longest wait for a job.
     pub fn cut(&self) -> Option<Span> {
         match self {

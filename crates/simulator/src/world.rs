@@ -10,6 +10,7 @@ mod foundation;
 pub(crate) mod hindsight;
 mod policies;
 mod privacy;
+mod secure;
 mod servers;
 mod start;
 mod training;
@@ -48,6 +49,7 @@ use fedgenie_learning::algorithm::privacy::DpFedAvgConfig;
 use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig, FoldRule};
 use fedgenie_learning::compression::CompressionConfig;
 use fedgenie_learning::data::partition::PartitionConfig;
+use fedgenie_learning::secure_aggregation::SecureAggregationConfig;
 use fedgenie_learning::task::{Context, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
@@ -104,6 +106,8 @@ pub struct WorldPlan {
     pub compression: Option<CompressionConfig>,
     /// The private mean, if updates are combined by one.
     pub privacy: Option<DpFedAvgConfig>,
+    /// What it costs clients that the server learns sums alone, if it is to.
+    pub secure: Option<SecureAggregationConfig>,
 }
 
 /// Clients, data, and the truth about them.

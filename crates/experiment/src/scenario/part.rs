@@ -105,6 +105,7 @@ impl Part {
             adversary: sections.adversary.clone(),
             compression: sections.compression.clone(),
             privacy,
+            secure: sections.privacy.as_ref().and_then(|privacy| privacy.secure_aggregation.clone()),
         };
         Ok(Self { sections, plan, files, tree: rest.clone() })
     }

@@ -1,7 +1,9 @@
-//! `[privacy]`: noise that clients add to their updates before they send them, or a differentially private mean.
+//! `[privacy]`: noise that clients add to their updates before they send them, a differentially private mean, or sums
+//! in the place of updates.
 
 use fedgenie_core::config::Complaint;
 use fedgenie_learning::algorithm::privacy::DpFedAvgConfig;
+use fedgenie_learning::secure_aggregation::SecureAggregationConfig;
 use fedgenie_learning::trainer::{Noise, NoiseScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,9 @@ pub struct PrivacyConfig {
     /// Federated averaging with differential privacy.
     #[serde(default, rename = "dp-fedavg", skip_serializing_if = "Option::is_none")]
     pub dp_fedavg: Option<DpFedAvgConfig>,
+    /// The server learns sums of updates alone.
+    #[serde(default, rename = "secure-aggregation", skip_serializing_if = "Option::is_none")]
+    pub secure_aggregation: Option<SecureAggregationConfig>,
 }
 
 impl PrivacyConfig {
@@ -35,6 +40,9 @@ impl PrivacyConfig {
         if !(0.0..=f64::from(f32::MAX)).contains(&found) {
             let most = f32::MAX;
             return Err(Complaint::new("sigma", format!("found {found}; expected a number from 0 to {most:.1e}")));
+        }
+        if let Some(secure) = &self.secure_aggregation {
+            secure.check().map_err(|complaint| complaint.below("secure-aggregation"))?;
         }
         let Some(dp_fedavg) = &self.dp_fedavg else { return Ok(()) };
         if found > 0.0 {

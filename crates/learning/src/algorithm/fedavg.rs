@@ -45,4 +45,8 @@ impl AlgorithmSettings for Config {
 #[derive(Debug)]
 struct Mean;
 
-impl Combine for Mean {}
+impl Combine for Mean {
+    fn needs_sums_alone(&self) -> bool {
+        true
+    }
+}

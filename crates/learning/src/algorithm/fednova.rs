@@ -122,6 +122,10 @@ impl Combine for FedNova {
         1
     }
 
+    fn needs_sums_alone(&self) -> bool {
+        true
+    }
+
     /// No job made an edge server's model.
     fn of_models(&self) -> bool {
         false

@@ -102,6 +102,10 @@ impl Combine for QFedAvg {
         1
     }
 
+    fn needs_sums_alone(&self) -> bool {
+        true
+    }
+
     fn takes_weights(&self) -> bool {
         false
     }

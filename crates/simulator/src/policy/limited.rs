@@ -92,6 +92,10 @@ impl Policy for Limited {
         self.policy.needs_losses()
     }
 
+    fn needs_sums_alone(&self) -> bool {
+        self.policy.needs_sums_alone()
+    }
+
     fn needs_batch_losses(&self) -> bool {
         self.policy.needs_batch_losses()
     }

@@ -168,6 +168,10 @@ impl Policy for OptimalSampling {
         true
     }
 
+    fn needs_sums_alone(&self) -> bool {
+        self.iterations.is_some()
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { bounds: true, ..Capabilities::default() }
     }

@@ -34,6 +34,7 @@ use super::{ProtocolSettings, Rule, Staleness, positive, within};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::time::Span;
 use fedgenie_core::units::Duration;
+use fedgenie_learning::secure_aggregation::part;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -134,8 +135,17 @@ pub struct RoundRule {
     pub full_window: bool,
     /// The fewest updates with which a round counts.
     pub quorum: usize,
+    /// The least share of the selected clients whose updates have to arrive for a round to count.
+    pub least_share: f64,
     /// Weight of late updates that the server goes on waiting for; `None` if late jobs are called off.
     pub carry: Option<Staleness>,
+}
+
+impl RoundRule {
+    /// The fewest updates with which a round of so many selected clients counts.
+    pub fn least_of(&self, selected: usize) -> usize {
+        self.quorum.max(part(self.least_share, selected as f64) as usize)
+    }
 }
 
 impl LateConfig {
@@ -169,7 +179,7 @@ impl SynchronousConfig {
         let quorum = quorum(self.quorum, cohort)?;
         let most = largest(self.most, cohort, clients)?;
         let (ask, full_window, cut_least, carry) = (cohort, false, None, None);
-        Ok(RoundRule { ask, most, take: most, cut, cut_least, full_window, quorum, carry })
+        Ok(RoundRule { ask, most, take: most, cut, cut_least, full_window, quorum, least_share: 0.0, carry })
     }
 }
 
@@ -194,7 +204,8 @@ impl ProtocolSettings for OverSelectionConfig {
         let cut = self.timeout.map(|timeout| positive("timeout", timeout)).transpose()?;
         let (quorum, carry) = (quorum(self.quorum, take)?, self.late.carry()?);
         let most = largest(self.most, ask, clients)?;
-        Ok(Rule::Rounds(RoundRule { ask, most, take, cut, cut_least: None, full_window: false, quorum, carry }))
+        let (cut_least, full_window, least_share) = (None, false, 0.0);
+        Ok(Rule::Rounds(RoundRule { ask, most, take, cut, cut_least, full_window, quorum, least_share, carry }))
     }
 }
 
@@ -214,7 +225,7 @@ impl ProtocolSettings for DeadlineConfig {
             return Err(Complaint::new("deadline_least", message));
         }
         let (quorum, carry) = (quorum(self.quorum, cohort)?, self.late.carry()?);
-        let (ask, cut, full_window) = (cohort, Some(cut), self.full_window);
-        Ok(Rule::Rounds(RoundRule { ask, most, take: most, cut, cut_least, full_window, quorum, carry }))
+        let (ask, cut, full_window, least_share) = (cohort, Some(cut), self.full_window, 0.0);
+        Ok(Rule::Rounds(RoundRule { ask, most, take: most, cut, cut_least, full_window, quorum, least_share, carry }))
     }
 }

@@ -250,7 +250,7 @@ impl<'w> Learning<'w> {
                 return Err(RunError::Diverged { client: work.client, round });
             }
             let parcel = self.task.parcel(update, &context);
-            let [_, found] = self.learner.algorithm.bytes([parcel.bytes(); 2], [parcel.numbers; 2]);
+            let found = work.bytes_of(&self.learner.algorithm, parcel);
             if !self.layout.is_empty() && found != work.up_bytes {
                 let what = format!("the update of {} has {found} bytes; {} travelled", work.client, work.up_bytes);
                 return Err(RunError::Violated { what, records: Vec::new() });

@@ -1,7 +1,7 @@
 //! Results of a run, and its end.
 
 use crate::metrics::{Clients, MOST_TOLD, Offers, Participation};
-use crate::policy::{BoundWorld, RegretBound};
+use crate::policy::{BoundWorld, Policy, RegretBound};
 use crate::population::{Energy, Group};
 use crate::protocol::Rule;
 use crate::recorder::{ClusterState, Digests};
@@ -54,10 +54,13 @@ impl Run<'_> {
                  jobs, drawn at random"
             )
         });
+        let of = |policy: &dyn Policy| {
+            policy.warning().into_iter().chain(self.engine.world.beside_sums(policy)).collect::<Vec<String>>()
+        };
         let mut warnings = match &self.protocol {
-            Protocol::Rounds(rounds) => rounds.selector.policy.warning().into_iter().collect(),
-            Protocol::Buffered(buffered) => buffered.selector.policy.warning().into_iter().collect(),
-            Protocol::Hierarchy(hierarchy) => hierarchy.warnings(),
+            Protocol::Rounds(rounds) => of(&*rounds.selector.policy),
+            Protocol::Buffered(buffered) => of(&*buffered.selector.policy),
+            Protocol::Hierarchy(hierarchy) => hierarchy.warnings(&of),
         };
         warnings.extend(drawn);
         warnings

@@ -66,6 +66,7 @@ pub fn world(base: &str, more: &str) -> World {
         adversary: None,
         compression: None,
         privacy: None,
+        secure: None,
         controls: Default::default(),
         protocol,
         population,

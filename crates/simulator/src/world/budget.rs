@@ -45,20 +45,24 @@ impl Default for Budget {
     }
 }
 
-/// The bytes that a job moves, down and up: the model or its rows, and the algorithm's own numbers.
+/// The bytes that a job moves, down and up: the model or its rows, and the algorithm's own numbers; of so many jobs
+/// whose updates are summed.
 pub(super) fn transfer(
     (task, payload_bytes, algorithm): (Option<&dyn Task>, u64, &Algorithm),
     context: &Context<'_>,
-    client: ClientId,
-    number: JobNumber,
+    (client, number): (ClientId, JobNumber),
+    selected: usize,
 ) -> [u64; 2] {
-    let Some(task) = task else { return [payload_bytes; 2] };
     let job = JobKey { client, number };
+    let Some(task) = task.filter(|task| !task.layout().is_empty() || task.partial().is_some()) else {
+        // What nobody learns stands for a model of singles.
+        return algorithm.bytes([payload_bytes; 2], [payload_bytes.div_ceil(4); 2], selected);
+    };
     let parcels = task.partial().map(|partial| partial.transfer(job, context));
     let of_model = parcels.map_or([payload_bytes; 2], |parcels| parcels.map(Parcel::bytes));
     // The ids of rows travel once.
     let numbers = parcels.unwrap_or([task.layout().whole(); 2]).map(|parcel| parcel.numbers);
-    algorithm.bytes(of_model, numbers)
+    algorithm.bytes(of_model, numbers, selected)
 }
 
 impl BudgetPlan {
@@ -115,7 +119,8 @@ impl WorldPlan {
         let Some(plan) = &self.budget else { return Ok(Budget::default()) };
         let context = Context { settings, streams, loss_rms: false, halt: &NEVER };
         let price = |client: usize| {
-            let [down, up] = transfer(task, &context, ClientId::from_index(client), JobNumber(1));
+            let first = (ClientId::from_index(client), JobNumber(1));
+            let [down, up] = transfer(task, &context, first, rule.most());
             down.saturating_add(up)
         };
         let budget = plan.define(rule, (0..clients).map(price))?;
@@ -142,20 +147,25 @@ impl World {
         }
     }
 
-    /// The bytes that a job of so many epochs, or of the usual work, moves down and up.
-    pub fn transfer(&self, client: ClientId, number: JobNumber, epochs: Option<u32>) -> [u64; 2] {
+    /// The bytes that a job of so many epochs, or of the usual work, moves down and up, if its update is one of so many
+    /// that are summed; 0 if it is of none.
+    pub fn transfer(&self, client: ClientId, number: JobNumber, (epochs, selected): (Option<u32>, usize)) -> [u64; 2] {
         let Training { payload_bytes, algorithm, .. } = &self.training;
         let task = (self.task.as_deref(), *payload_bytes, algorithm);
         match self.training.local.of_job(client, epochs) {
-            None => transfer(task, &self.context(), client, number),
-            Some(settings) => transfer(task, &Context { settings: &settings, ..self.context() }, client, number),
+            None => transfer(task, &self.context(), (client, number), selected),
+            Some(settings) => {
+                transfer(task, &Context { settings: &settings, ..self.context() }, (client, number), selected)
+            }
         }
     }
 
-    /// The largest price of a job: its bytes, both ways together, with all the epochs that a policy may choose. A
-    /// longer job moves the rows of a shorter one, and others.
+    /// The largest price of a job: its bytes, both ways together, with all the epochs that a policy may choose, in a
+    /// round of as many clients as it may choose. A longer job moves the rows of a shorter one, and others.
     pub fn price(&self, client: ClientId, number: JobNumber) -> u64 {
-        let [down, up] = self.transfer(client, number, self.training.longest());
+        let is_summed = self.training.algorithm.secure.is_some();
+        let selected = if is_summed { self.protocol.rule.most() } else { 0 };
+        let [down, up] = self.transfer(client, number, (self.training.longest(), selected));
         down.saturating_add(up)
     }
 

@@ -87,6 +87,7 @@ impl WorldPlan {
             })?;
         }
         let privacy = self.private_mean((rule, task), (&scene, &algorithm), streams)?;
+        let secure = self.secure_sums(rule, task, &algorithm)?;
         let outside = self.outside.clone();
         let refuse = |path, message| Err(WorldError::scenario(path, message));
         if outside.is_some() && algorithm.combine.is_some() {
@@ -116,7 +117,7 @@ impl WorldPlan {
             let fits = self.compression.as_ref().map_or(Ok(()), |compression| compression.fits(task.layout().len()));
             fits.map_err(|complaint| complaint.below("compression"))?;
         }
-        Ok(Algorithm { outside, compression: self.compression.clone(), privacy, ..algorithm })
+        Ok(Algorithm { outside, compression: self.compression.clone(), privacy, secure, ..algorithm })
     }
 
     /// Checks that the task has the losses that rule and regret of clusters compare.

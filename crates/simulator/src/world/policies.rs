@@ -137,6 +137,7 @@ impl World {
         let has_losses = task.is_some_and(|task| task.describe().has_losses);
         self.check_wants(&*policy, has_losses)?;
         self.check_private_mean(&*policy)?;
+        self.check_sums(&*policy)?;
         let Capabilities { layout, bounds: _, subsets, forecast, level } = policy.capabilities();
         let is_judged = has_model && self.measures.judged().is_some();
         let lacking = [

@@ -36,8 +36,21 @@ impl Training {
 
 impl World {
     /// How many numbers a whole model has.
-    pub(crate) fn numbers(&self) -> usize {
+    fn numbers(&self) -> usize {
         self.task.as_ref().map_or(0, |task| task.layout().len())
+    }
+
+    /// Seconds that a client computes for after it has trained, before it sends an update that is one of so many that
+    /// are summed: to encode it, and to mask it.
+    pub(crate) fn seconds_after(&self, selected: usize) -> f64 {
+        let Algorithm { compression, secure, .. } = &self.training.algorithm;
+        let encoding = compression.as_ref().map_or(0.0, |compression| compression.seconds(self.numbers()));
+        let numbers = match self.numbers() as u64 {
+            0 => self.training.payload_bytes.div_ceil(4),
+            learned => learned,
+        };
+        let masked = self.training.algorithm.numbers_up(numbers);
+        encoding + secure.as_ref().map_or(0.0, |secure| secure.seconds(selected, masked))
     }
 
     /// Duration of the work that the algorithm adds to a client's job of so many epochs, as a share of a usual job's

@@ -6,6 +6,7 @@ use fedgenie_learning::adversary;
 use fedgenie_learning::algorithm::{self, privacy};
 use fedgenie_learning::compression;
 use fedgenie_learning::ratings::split;
+use fedgenie_learning::secure_aggregation;
 use fedgenie_simulator::population::count;
 use fedgenie_simulator::world::controls;
 
@@ -19,6 +20,7 @@ pub(super) fn definition(kind: &str, name: &str) -> Option<String> {
         ("section", "compression") | ("value", "codec") => compression::DOCUMENTED,
         ("section", "controls") => controls::DOCUMENTED,
         ("section", "privacy.dp-fedavg") | ("value", "clip" | "adaptive-clip") => privacy::DOCUMENTED,
+        ("section", "privacy.secure-aggregation") | ("value", "sum-protocol") => secure_aggregation::DOCUMENTED,
         ("value", "count-per-client") => count::DOCUMENTED,
         ("value", "split") => split::DOCUMENTED,
         ("value", "seeds") => seeds::DOCUMENTED,
@@ -137,7 +139,8 @@ the compute phase takes as long as the client's own work needs; a law says how l
 By `sigma`, a client adds to each number that it sends back an independent draw from the normal distribution of mean
 0 and deviation `sigma`, which belongs to client and job. `scope` says whether whole tables have noise, or only the
 rows that a job sends anyway. `[privacy.dp-fedavg]` shortens changes, adds noise to their mean and works out ε:
-`describe section/privacy.dp-fedavg`.
+`describe section/privacy.dp-fedavg`. `[privacy.secure-aggregation]` charges clients for sums in the place of single
+updates: `describe section/privacy.secure-aggregation`.
 ",
     ),
     (

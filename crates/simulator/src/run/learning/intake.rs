@@ -7,7 +7,8 @@ use crate::run::timeline::{Job, Terms};
 use fedgenie_core::id::{ClientId, JobNumber, Round, Turn};
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::Span;
-use fedgenie_learning::layout::{Layout, Update};
+use fedgenie_learning::algorithm::Algorithm;
+use fedgenie_learning::layout::{Layout, Parcel, Update};
 use fedgenie_learning::learned::{Arrival, Sent};
 use fedgenie_learning::task::{Job as TaskJob, ProbeKind};
 use fedgenie_learning::training::Assignment;
@@ -28,6 +29,8 @@ pub(in crate::run) struct Work {
     pub weight: Option<f64>,
     /// The epochs that the policy chose.
     pub epochs: Option<u32>,
+    /// How many clients were selected together.
+    pub selected: u32,
     /// Size of the update that travelled.
     pub up_bytes: u64,
     /// From dispatch to arrival.
@@ -37,11 +40,30 @@ pub(in crate::run) struct Work {
 impl Work {
     /// The work of a job that was sent a model.
     pub fn of(job: &Job, staleness: u32, staleness_weight: f64) -> Option<Self> {
-        let Job { client, turn, round, number, transfer: [_, up_bytes], .. } = *job;
+        let Job { client, turn, round, number, selected, transfer: [_, up_bytes], .. } = *job;
         let sent = job.sent.clone()?;
         let latency = job.arrived_at.map_or(Span::ZERO, |arrived| arrived - job.dispatched);
         let Terms { weight, epochs } = job.terms;
-        Some(Self { client, turn, round, number, sent, staleness, staleness_weight, weight, epochs, up_bytes, latency })
+        Some(Self {
+            client,
+            turn,
+            round,
+            number,
+            sent,
+            staleness,
+            staleness_weight,
+            weight,
+            epochs,
+            selected,
+            up_bytes,
+            latency,
+        })
+    }
+
+    /// The bytes that its update moves, if it is such a one.
+    pub fn bytes_of(&self, algorithm: &Algorithm, update: Parcel) -> u64 {
+        let [_, up] = algorithm.bytes([update.bytes(); 2], [update.numbers; 2], self.selected as usize);
+        up
     }
 
     /// The work as the task and the algorithm see it.

@@ -121,7 +121,7 @@ impl<'w> Buffered<'w> {
             number.0 += 1;
             let (turn, round, number, terms) =
                 (self.selector.turn, server.round(), *number, Terms::of(&self.choice, 0));
-            let id = engine.prepare(Names { client, turn, round, number, terms })?;
+            let id = engine.prepare(Names { client, turn, round, number, terms, selected: 1 })?;
             let sent = server.learning.as_ref().map(|learning| learning.sent(0, client));
             engine.begin(id, sent, self.rule.concurrency + self.buffer.len())?;
             self.at_work += 1;

@@ -127,8 +127,8 @@ impl<'w> Hierarchy<'w> {
     }
 
     /// Warnings of the policies, each sentence once.
-    pub fn warnings(&self) -> Vec<String> {
-        let of_edges = self.edges.iter().filter_map(|edge| edge.selector.policy.warning());
+    pub fn warnings(&self, of: &impl Fn(&dyn Policy) -> Vec<String>) -> Vec<String> {
+        let of_edges = self.edges.iter().flat_map(|edge| of(&*edge.selector.policy));
         let of_cloud = self.cloud.as_ref().and_then(Cloud::warning);
         let all: BTreeSet<String> = of_edges.chain(of_cloud).collect();
         all.into_iter().collect()

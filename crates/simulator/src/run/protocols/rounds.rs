@@ -345,7 +345,7 @@ impl<'w> Rounds<'w> {
             work.extend(Work::of(job, age, staleness.weight(age)));
         }
         let is_enough = server.learning.as_ref().is_none_or(|learning| learning.has_enough(&work));
-        let is_abandoned = self.cohort.arrived.len() < self.rule.quorum || !is_enough;
+        let is_abandoned = self.cohort.arrived.len() < self.rule.least_of(self.cohort.jobs.len()) || !is_enough;
         if is_abandoned {
             self.cohort.arrived.iter().chain(&self.joining).for_each(|&id| engine.waste(id));
             work.clear();

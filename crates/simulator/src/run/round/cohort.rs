@@ -23,9 +23,10 @@ pub(in crate::run) struct Cohort {
 impl Cohort {
     /// Draws the jobs of the selection, which have the number of the turn.
     pub fn prepare(&mut self, engine: &mut Engine<'_>, round: Round, turn: Turn) -> Result<(), RunError> {
+        let selected = self.selection.len() as u32;
         for (place, &client) in self.selection.iter().enumerate() {
             let (number, terms) = (JobNumber::from(turn), Terms::of(&self.selection, place));
-            self.jobs.push(engine.prepare(Names { client, turn, round, number, terms })?);
+            self.jobs.push(engine.prepare(Names { client, turn, round, number, terms, selected })?);
         }
         Ok(())
     }

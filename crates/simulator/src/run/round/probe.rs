@@ -118,7 +118,7 @@ pub(in crate::run) fn price(engine: &Engine<'_>, server: &Server<'_>, turn: Turn
         }
         Probe::Training { clients, answers } => {
             let of = |&client: &ClientId| {
-                let [down, up] = answered_by_job(*answers, world.transfer(client, turn.into(), None));
+                let [down, up] = answered_by_job(*answers, world.transfer(client, turn.into(), (None, 0)));
                 down.saturating_add(up)
             };
             clients.iter().map(of).fold(0, u64::saturating_add)

@@ -267,6 +267,7 @@ mod tests {
             round: Round(1),
             number: JobNumber(1),
             terms: Terms::default(),
+            selected: 1,
         };
         let mut job = Job::new(names, [100; 2], draw, VirtualTime(0));
         job.active = draw.phases;

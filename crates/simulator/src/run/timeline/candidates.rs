@@ -118,6 +118,7 @@ mod tests {
             round: Round(1),
             number: JobNumber(1),
             terms: Terms::default(),
+            selected: 1,
         }
     }
 

@@ -144,9 +144,9 @@ impl<'w> Engine<'w> {
         } = self;
         state.field(digests);
         state.field(accounts);
-        let drawn = |Names { client, number, terms: Terms { epochs, .. }, .. }: Names| {
+        let drawn = |Names { client, number, terms: Terms { epochs, .. }, selected, .. }: Names| {
             let is_there = client.index() < world.population.len();
-            is_there.then(|| job_of(world, Purpose::Latency, (client, number), epochs).ok()).flatten()
+            is_there.then(|| job_of(world, Purpose::Latency, (client, number), (epochs, selected)).ok()).flatten()
         };
         jobs.exchange(state, models, drawn);
         state.field(audit);
@@ -212,20 +212,20 @@ impl<'w> Engine<'w> {
         self.world.population.draw(&self.world.streams, purpose, client, number, [1.0; 2])
     }
 
-    /// The random part of a job of the usual work, and the bytes that it moves down and up.
+    /// The random part of a job of the usual work whose update is of no sum, and the bytes that it moves down and up.
     pub fn job(
         &self,
         purpose: Purpose,
         client: ClientId,
         number: JobNumber,
     ) -> Result<(JobDraw, [u64; 2]), LatencyError> {
-        job_of(self.world, purpose, (client, number), None)
+        job_of(self.world, purpose, (client, number), (None, 0))
     }
 
     /// A job that has not begun.
     pub fn prepare(&mut self, names: Names) -> Result<JobId, RunError> {
-        let Names { client, number, terms: Terms { epochs, .. }, .. } = names;
-        let (draw, transfer) = job_of(self.world, Purpose::Latency, (client, number), epochs)?;
+        let Names { client, number, terms: Terms { epochs, .. }, selected, .. } = names;
+        let (draw, transfer) = job_of(self.world, Purpose::Latency, (client, number), (epochs, selected))?;
         let mut job = Job::new(names, transfer, draw, self.now());
         job.brings = self.brings[self.server_of(names.client).index()];
         Ok(self.jobs.add(job))
@@ -421,15 +421,17 @@ impl<'w> Engine<'w> {
     }
 }
 
-/// The random part of a job of so many epochs, or of the usual work, and the bytes that it moves down and up.
+/// The random part of a job of so many epochs, or of the usual work, and the bytes that it moves down and up, if its
+/// update is one of so many that are summed; 0 if it is of none.
 fn job_of(
     world: &World,
     purpose: Purpose,
     (client, number): (ClientId, JobNumber),
-    epochs: Option<u32>,
+    (epochs, selected): (Option<u32>, u32),
 ) -> Result<(JobDraw, [u64; 2]), LatencyError> {
     let World { population, streams, training, .. } = world;
-    let transfer = world.transfer(client, number, epochs);
+    let selected = selected as usize;
+    let transfer = world.transfer(client, number, (epochs, selected));
     let shares = match world.one_price() {
         Some(_) if !training.algorithm.sends_more() => [1.0; 2],
         _ => transfer.map(|bytes| bytes as f64 / training.payload_bytes.max(1) as f64),
@@ -437,8 +439,7 @@ fn job_of(
     let is_trained = purpose == Purpose::Latency;
     let beside = if is_trained { world.beside_job(client, epochs) } else { 0.0 };
     let slowness = world.adversaries.as_ref().map_or(1.0, |hostile| hostile.slowness(client));
-    let encoding = training.algorithm.compression.as_ref().filter(|_| is_trained);
-    let after = encoding.map_or(0.0, |compression| compression.seconds(world.numbers()));
+    let after = if is_trained { world.seconds_after(selected) } else { 0.0 };
     let load = Load { work: training.share_of(epochs), beside, after, slowness };
     Ok((population.draw_work(streams, purpose, (client, number), shares, load)?, transfer))
 }

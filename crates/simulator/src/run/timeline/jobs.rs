@@ -44,6 +44,8 @@ pub(in crate::run) struct Names {
     /// With the client, the key of its draws.
     pub number: JobNumber,
     pub terms: Terms,
+    /// How many clients were selected together with it, itself included.
+    pub selected: u32,
 }
 
 /// One client's job.
@@ -57,6 +59,8 @@ pub(in crate::run) struct Job {
     /// With the client, the key of its draws.
     pub number: JobNumber,
     pub terms: Terms,
+    /// How many clients were selected together with it, itself included.
+    pub selected: u32,
     /// Bytes that it moves down and up.
     pub transfer: [u64; 2],
     /// Bytes of the numbers that its update brings beside itself, which travel in no time.
@@ -90,13 +94,14 @@ pub(in crate::run) struct Job {
 
 impl Job {
     pub const fn new(names: Names, transfer: [u64; 2], draw: JobDraw, now: VirtualTime) -> Self {
-        let Names { client, turn, round, number, terms } = names;
+        let Names { client, turn, round, number, terms, selected } = names;
         Self {
             client,
             turn,
             round,
             number,
             terms,
+            selected,
             transfer,
             brings: 0,
             draw,
@@ -125,6 +130,7 @@ impl Job {
             round: _,
             number: _,
             terms: _,
+            selected: _,
             transfer: _,
             brings,
             draw: _,
@@ -262,6 +268,7 @@ impl Jobs {
                 round: job.round,
                 number: job.number,
                 terms: job.terms,
+                selected: job.selected,
             });
             state.field(&mut names);
             let Some(names) = names else { continue };

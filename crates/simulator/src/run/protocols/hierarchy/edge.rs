@@ -317,7 +317,7 @@ impl<'w> Edge<'w> {
         let (edge, turn, round, now) = (self.of.edge, self.selector.turn, self.round, engine.now());
         engine.clear_timer(Timer::Boundary(edge));
         self.cohort.stop_waiting(engine, false, jobs)?;
-        let is_abandoned = self.cohort.arrived.len() < self.rule.edge[edge.index()].quorum;
+        let is_abandoned = self.cohort.arrived.len() < self.rule.edge[edge.index()].least_of(self.cohort.jobs.len());
         if is_abandoned {
             self.cohort.arrived.iter().for_each(|&id| engine.waste(id));
         }
