@@ -219,3 +219,31 @@ fn what_does_not_fit_is_refused() {
         }
     }
 }
+
+/// What jobs drew until a target was reached, out of who was selected; and until the evaluation before it.
+#[test]
+fn joules_to_a_target_are_those_of_jobs() {
+    let course = "values = [0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7]\n";
+    let targets = "[evaluate]\ntargets = [{ metric = \"test_score\", at_least = 0.38 }, \
+                   { metric = \"test_score\", at_least = 0.9 }]\n";
+    let text = changed(&changed(WORLD, "rounds = 12", "rounds = 8"), "values = [0.5]\n", course);
+    let place =
+        Workplace::with(&changed(&text, "[policy.eafl]\n", &format!("{targets}[policy.eafl]\n[policy.random]\n")));
+    place.run_into("out", &[]);
+    let summary = place.json("out/summary.json");
+    for (run, policy) in summary["runs"].as_array().unwrap().iter().zip(["eafl", "random"]) {
+        let played = place.lines(&format!("out/runs/{policy}-s1/rounds.jsonl"));
+        let drawn = |rounds: usize| -> f64 {
+            played[..rounds].iter().flat_map(|round| ids(&round["selected"])).map(|id| Rules::job(id as usize)).sum()
+        };
+        let [near, far] = &run["reached"].as_array().unwrap()[..] else { panic!("two targets") };
+        assert_eq!(near["round"], 5, "{run}");
+        let close = |found: &Value, expected: f64| (found.as_f64().unwrap() - expected).abs() < 1e-6;
+        assert!(close(&near["energy_j"], drawn(5)), "{near} {}", drawn(5));
+        assert!(close(&near["since_energy_j"], drawn(4)), "{near} {}", drawn(4));
+        assert!(far["energy_j"].is_null() && close(&far["since_energy_j"], drawn(8)), "{far}");
+        let arm = summary["arms"].as_array().unwrap().iter().find(|arm| arm["arm"] == policy).unwrap();
+        assert!(close(&arm["values"]["joules_to.test_score >= 0.38"]["mean"], drawn(5)), "{arm}");
+        assert!(arm["values"].get("joules_to.test_score >= 0.9").is_none());
+    }
+}

@@ -33,8 +33,8 @@
 //!
 //! It is for rounds of one server, or of edge servers, without carried updates. Refused are whatever wants single
 //! updates: robust combinations, `afl-minimax`, a program's own combination, policies that look at updates or at the
-//! quality of subsets; encodings of updates, whose sum is not the encoding of a sum; tasks with tables, of which clients
-//! send some rows; recorded logs, whose durations are replayed as they are; and regret in hindsight, as with a quorum.
+//! quality of subsets; encodings of updates, whose sum is not the encoding of a sum; tasks with tables, of which
+//! clients send some rows; recorded logs, whose durations are replayed as they are; and regret in hindsight, as with a quorum.
 //! Policies may read losses and answers of single clients, which travel beside the sum: a warning says so.
 //!
 //! # Source
@@ -47,8 +47,8 @@
 //! # Deviations from the source
 //! Steps in which everybody waits for the slowest are not played: their bytes travel with the model and the update of
 //! the client, so that a round of the real protocol takes longer. Clients that are lost cost the others nothing more,
-//! and the server's own computing takes no time. The threshold of `secagg-plus` is a share of all that are selected, and
-//! not of each client's neighbours. Signatures, and the round of consistency checks of the active adversary, are left
+//! and the server's own computing takes no time. The threshold of `secagg-plus` is a share of all that are selected,
+//! and not of each client's neighbours. Signatures, and the round of consistency checks of the active adversary, are left
 //! out.
 //!
 //! # Cost

@@ -61,7 +61,7 @@ pub(super) fn figures(study: &Study<'_>, warnings: &mut Vec<String>) -> Vec<Figu
 pub(super) fn lead<'a>(study: &Study<'_>, figures: &'a [Figure]) -> Option<&'a Figure> {
     let aim = study.questions().into_iter().next()?;
     let is_of = |reached: &&Reached| {
-        let target = aim.key.strip_prefix("time_to.").or_else(|| aim.key.strip_prefix("bytes_to."));
+        let target = ["time_to.", "bytes_to.", "joules_to."].iter().find_map(|what| aim.key.strip_prefix(what));
         target.is_some_and(|target| target == reached.name())
     };
     let aimed_at = study.targets().into_iter().find(is_of);

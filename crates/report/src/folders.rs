@@ -13,7 +13,8 @@ use fedgenie_experiment::experiment::sample::Sample;
 use fedgenie_experiment::experiment::until::FollowUp;
 
 /// Quantities that depend on training.
-const TRAINED: [&str; 7] = ["final.", "best.", "at_bytes.", "time_to.", "bytes_to.", "reached.", "compute_to."];
+const TRAINED: [&str; 8] =
+    ["final.", "best.", "at_bytes.", "time_to.", "bytes_to.", "joules_to.", "reached.", "compute_to."];
 
 /// How a quantity of two experiments is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -155,7 +155,11 @@ impl Aim {
         let known = measured.find(is_it);
         let better = known.map_or(Better::Lower, |metric| metric.better);
         let words = known.map_or_else(|| key.to_owned(), |_| key.replace(['.', '_'], " "));
-        let unit = if key.ends_with("_s") || key.starts_with("time_to.") { "s" } else { "" };
+        let unit = match key.split('.').next() {
+            Some("joules_to") => "J",
+            _ if key.ends_with("_s") || key.starts_with("time_to.") => "s",
+            _ => "",
+        };
         Self { key: key.to_owned(), words, unit, better }
     }
 

@@ -40,7 +40,7 @@ const PLAIN: [&str; 29] = [
 ];
 
 /// Spending until a target.
-const UNTIL: [&str; 6] = ["time_to", "rounds_to", "bytes_to", "compute_to", "probe_compute_to", "reached"];
+const UNTIL: [&str; 7] = ["time_to", "rounds_to", "bytes_to", "compute_to", "probe_compute_to", "joules_to", "reached"];
 
 /// The keys of `values` that runs of some policy of a scenario can have.
 pub(super) fn numbers(scenario: &Scenario) -> BTreeSet<String> {

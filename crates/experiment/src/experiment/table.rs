@@ -60,10 +60,7 @@ pub fn table(summary: &Summary) -> String {
             [("asked_mean", "mean asked"), ("arrived_mean", "mean arrived"), ("unique_clients", "clients used")];
         columns.extend(asked.map(|(key, title)| (key.to_owned(), title.to_owned())));
     }
-    for name in target_names(summary) {
-        let of_target = [format!("time_to.{name}"), format!("bytes_to.{name}")];
-        columns.extend(of_target.map(|key| (key.clone(), titled(&key))));
-    }
+    columns.extend(of_targets(summary));
     if summary.runs.iter().any(|run| run.converged.is_some()) {
         let key = format!("time_to.{CONVERGENCE}");
         columns.push((key.clone(), titled(&key)));
@@ -398,11 +395,20 @@ fn explained(summary: &Summary, keys: &[&str]) -> Vec<String> {
     notes
 }
 
+/// Columns of spending until targets.
+fn of_targets(summary: &Summary) -> Vec<(String, String)> {
+    let of_jobs = summary.runs.iter().any(|run| run.energy.is_some()).then_some("joules_to");
+    let spent: Vec<&str> = ["time_to", "bytes_to"].into_iter().chain(of_jobs).collect();
+    let of = |name: String| spent.clone().into_iter().map(move |what| format!("{what}.{name}"));
+    target_names(summary).into_iter().flat_map(of).map(|key| (key.clone(), titled(&key))).collect()
+}
+
 /// The heading of spending until a target.
 fn titled(key: &str) -> String {
     match key.split_once('.') {
         Some(("time_to", target)) => format!("s to {target}"),
         Some(("bytes_to", target)) => format!("bytes to {target}"),
+        Some(("joules_to", target)) => format!("J to {target}"),
         Some(("final", metric)) => metric.replace('_', " "),
         Some(("best", metric)) => format!("best {}", metric.replace('_', " ")),
         _ => key.to_owned(),

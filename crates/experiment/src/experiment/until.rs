@@ -1,4 +1,4 @@
-//! Spending of runs until they reach a target or converge: virtual time, rounds, bytes, computing.
+//! Spending of runs until they reach a target or converge: virtual time, rounds, bytes, computing, energy of jobs.
 //!
 //! The names are `QUANTITY.TARGET`, such as `time_to.test_accuracy >= 0.8`. A run that never arrives is not left out:
 //! it is known to need more than its spending at its end. `fedgenie_core::math::statistics::survival` has the
@@ -14,13 +14,13 @@
 
 use super::summary::RunSummary;
 use super::watch::CONVERGENCE;
-use super::{Ended, Reached, number};
+use super::{Ended, EnergySummary, Reached, number};
 use fedgenie_core::math::statistics::survival::{self, Arrival};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The quantities spent until then.
-const SPENT: [&str; 5] = ["time_to", "rounds_to", "bytes_to", "compute_to", "probe_compute_to"];
+const SPENT: [&str; 6] = ["time_to", "rounds_to", "bytes_to", "compute_to", "probe_compute_to", "joules_to"];
 
 /// How long some runs were watched until a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,6 +126,9 @@ impl RunSummary {
     /// target.
     pub fn arrival(&self, name: &str) -> Option<Arrival> {
         let (what, target) = parts(name)?;
+        if what == "joules_to" && self.energy.is_none() {
+            return None;
+        }
         let at_end = Arrival::after(self.spent(what));
         if target == CONVERGENCE {
             let Some(converged) = self.converged.as_ref()? else { return Some(at_end) };
@@ -159,6 +162,7 @@ impl RunSummary {
                 _ => self.traffic.down_bytes.saturating_add(self.traffic.up_bytes) as f64,
             },
             "compute_to" => self.compute_s,
+            "joules_to" => self.energy.as_ref().map_or(0.0, EnergySummary::of_jobs_j),
             _ => self.probe_compute_s,
         }
     }
@@ -175,6 +179,7 @@ impl Reached {
             "time_to" => (self.time_s?, self.since_s),
             "rounds_to" => (f64::from(round), self.since_round.map(|since| f64::from(since) + 1.0)),
             "bytes_to" => (self.bytes()? as f64, since_bytes),
+            "joules_to" => (self.energy_j?, self.since_energy_j),
             _ => return None,
         };
         Some(Arrival { time, since: since.filter(|_| !is_exact).unwrap_or(time).min(time), has_arrived: true })
@@ -221,9 +226,10 @@ pub fn course(name: &str, runs: &BySeed<'_>) -> Vec<(f64, f64)> {
 pub fn names(run: &RunSummary) -> Vec<String> {
     let of_targets = run.reached.iter().flat_map(|reached| {
         let name = reached.name();
-        SPENT[..3].iter().map(move |what| format!("{what}.{name}"))
+        let of_jobs = run.energy.as_ref().map(|_| &"joules_to");
+        SPENT[..3].iter().chain(of_jobs).map(move |what| format!("{what}.{name}"))
     });
-    let of_convergence = SPENT.iter().map(|what| format!("{what}.{CONVERGENCE}"));
+    let of_convergence = SPENT[..5].iter().map(|what| format!("{what}.{CONVERGENCE}"));
     of_targets.chain(of_convergence.filter(|_| run.converged.is_some())).collect()
 }
 

@@ -12,6 +12,7 @@ use fedgenie_core::id::Round;
 use fedgenie_core::metric::{Better, Metric, MetricId, named};
 use fedgenie_core::state::Stateful;
 use fedgenie_core::time::VirtualTime;
+use fedgenie_simulator::population::Energy;
 use fedgenie_simulator::run::{Accounts, End, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,6 +46,9 @@ pub struct Reached {
     /// Virtual seconds that clients had spent computing for probes by then; `compute_s` does not include them.
     #[serde(default)]
     pub probe_compute_s: Option<f64>,
+    /// Joules that jobs had drawn by then, phases under way included, where clients have batteries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
     /// The last earlier round with an evaluation below the target; 0 before the first evaluation. Where the target was
     /// not reached, the last evaluation of all.
     #[serde(default)]
@@ -55,6 +59,26 @@ pub struct Reached {
     /// Bytes of clients, both ways, by then.
     #[serde(default)]
     pub since_bytes: Option<u64>,
+    /// Joules of jobs by then, where clients have batteries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_energy_j: Option<f64>,
+}
+
+/// What a run has spent by the end of a round.
+#[derive(Clone, Copy)]
+struct Spent<'a> {
+    round: Round,
+    now: VirtualTime,
+    accounts: &'a Accounts,
+    /// What jobs have drawn from batteries, phases under way included, where clients have any.
+    energy_j: Option<f64>,
+}
+
+impl<'a> Spent<'a> {
+    fn of(run: &'a Run<'_>) -> Self {
+        let energy_j = run.energy_of_jobs().map(Energy::joules);
+        Self { round: run.round(), now: run.now(), accounts: run.accounts(), energy_j }
+    }
 }
 
 impl Reached {
@@ -70,33 +94,37 @@ impl Reached {
             edge_up_bytes: None,
             compute_s: None,
             probe_compute_s: None,
+            energy_j: None,
             since_round: Some(0),
             since_s: Some(0.0),
             since_bytes: Some(0),
+            since_energy_j: None,
         }
     }
 
     /// Notes the metrics of a round while the target has not been reached.
-    fn see(&mut self, metrics: &[(MetricId, f64)], (round, now): (Round, VirtualTime), accounts: &Accounts) {
+    fn see(&mut self, metrics: &[(MetricId, f64)], spent: Spent<'_>) {
         if self.round.is_some() {
             return;
         }
         if self.target.is_reached(metrics) {
-            self.note(round, now, accounts);
+            self.note(spent);
         } else if metrics.iter().any(|(id, _)| id.is_called(&self.target.metric)) {
-            self.note_since((round, now), accounts);
+            self.note_since(spent);
         }
     }
 
     /// Notes that it was not reached by then.
-    fn note_since(&mut self, (round, now): (Round, VirtualTime), accounts: &Accounts) {
+    fn note_since(&mut self, Spent { round, now, accounts, energy_j }: Spent<'_>) {
         (self.since_round, self.since_s) = (Some(round.0), Some(now.seconds()));
-        self.since_bytes = Some(bytes(accounts));
+        (self.since_bytes, self.since_energy_j) = (Some(bytes(accounts)), energy_j);
     }
 
     /// Notes when it was reached, and the run's cost by then.
-    fn note(&mut self, round: Round, now: VirtualTime, accounts: &Accounts) {
-        (self.round, self.time_s) = (Some(round.0), Some(now.seconds()));
+    fn note(&mut self, Spent { round, now, accounts, energy_j }: Spent<'_>) {
+        (self.round, self.time_s, self.energy_j) = (Some(round.0), Some(now.seconds()), energy_j);
+        // Before the first evaluation no job had drawn anything.
+        self.since_energy_j = energy_j.map(|_| self.since_energy_j.unwrap_or(0.0));
         (self.down_bytes, self.up_bytes) = (Some(accounts.down_bytes), Some(accounts.up_bytes));
         self.compute_s = Some(accounts.compute.seconds());
         self.probe_compute_s = Some(accounts.probe_compute.seconds());
@@ -208,8 +236,9 @@ impl<'a> Watch<'a> {
     pub fn observe(&mut self, run: &Run<'_>) -> Option<Ended> {
         let metrics = run.metrics();
         self.evaluated.observe(metrics, bytes(run.accounts()));
-        for reached in &mut self.reached {
-            reached.see(metrics, (run.round(), run.now()), run.accounts());
+        if !self.reached.is_empty() {
+            let spent = Spent::of(run);
+            self.reached.iter_mut().for_each(|reached| reached.see(metrics, spent));
         }
         if let Some(plateau) = &mut self.plateau {
             plateau.see(metrics);
@@ -246,12 +275,12 @@ impl<'a> Watch<'a> {
     /// are no longer sought.
     pub fn refine(&mut self, sought: &mut Vec<usize>, metrics: &[(MetricId, f64)], run: &Run<'_>) {
         sought.retain(|&target| {
-            let (reached, found) = (&mut self.reached[target], (run.round(), run.now()));
+            let (reached, spent) = (&mut self.reached[target], Spent::of(run));
             let is_reached = reached.target.is_reached(metrics);
             if is_reached {
-                reached.note(found.0, found.1, run.accounts());
+                reached.note(spent);
             } else {
-                reached.note_since(found, run.accounts());
+                reached.note_since(spent);
             }
             !is_reached
         });
@@ -265,7 +294,9 @@ impl<'a> Watch<'a> {
     /// The observations at the end of a run, whose last round may have been evaluated after it had closed.
     pub fn end(mut self, metrics: &[(MetricId, f64)], at: (Round, VirtualTime), accounts: &Accounts) -> Watched {
         self.evaluated.observe(metrics, bytes(accounts));
-        self.reached.iter_mut().for_each(|reached| reached.see(metrics, at, accounts));
+        let energy_j = accounts.energy.as_ref().map(|energy| energy.energies.of_jobs().joules());
+        let spent = Spent { round: at.0, now: at.1, accounts, energy_j };
+        self.reached.iter_mut().for_each(|reached| reached.see(metrics, spent));
         let (best, at_bytes) = self.evaluated.into_parts();
         let converged = self.convergence.map(Convergence::into_found);
         Watched { reached: self.reached, converged, best, at_bytes }

@@ -228,8 +228,8 @@ impl DpFedAvgConfig {
         matches!(self.clip, Clip::Adaptive(_))
     }
 
-    /// Numbers that travel beside each model and update: where clients clip, the bound that adapts and their count. They
-    /// clip where they add the noise, and where the server sees sums alone.
+    /// Numbers that travel beside each model and update: where clients clip, the bound that adapts and their count.
+    /// They clip where they add the noise, and where the server sees sums alone.
     pub fn beside(&self, sums_alone: bool) -> [u64; 2] {
         [u64::from(self.adapts() && (sums_alone || self.at == NoiseAt::Clients)); 2]
     }

@@ -110,6 +110,7 @@ fn about(key: &str, metrics: &Metrics) -> Option<(Kind, &'static str, String)> {
         "time_to" => Some((Number, "s", format!("virtual time until {until}"))),
         "rounds_to" => Some((Integer, "rounds", format!("rounds until {until}"))),
         "bytes_to" => Some((Integer, "B", format!("bytes of clients, both ways, until {until}"))),
+        "joules_to" => Some((Number, "J", format!("drawn by jobs from batteries until {until}"))),
         "compute_to" => Some((Number, "s", format!("computing of all clients until {until}"))),
         "probe_compute_to" => Some((Number, "s", format!("computing of all clients for probes until {until}"))),
         "reached" if of == CONVERGENCE => Some((Integer, "", "1 if the run converged, else 0".to_owned())),

@@ -79,7 +79,8 @@ impl Study<'_> {
             let bytes = if self.limits_traffic() { bytes.main() } else { bytes };
             let words = format!("share of runs that reach {name}");
             let share = Quantity::new(format!("reached.{name}"), words, None, Some(Better::Higher));
-            [to("time_to", "virtual time to", "s").main(), bytes, share.main()]
+            let joules = self.has_batteries().then(|| to("joules_to", "energy of jobs to", "J"));
+            [to("time_to", "virtual time to", "s").main(), bytes].into_iter().chain(joules).chain([share.main()])
         };
         self.targets().into_iter().flat_map(|reached| of(reached.name())).collect()
     }

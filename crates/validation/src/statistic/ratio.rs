@@ -85,6 +85,7 @@ fn spent_in_vain(run: &RunSummary, value: &str) -> Option<f64> {
         "rounds_to" => f64::from(run.rounds),
         "compute_to" => run.compute_s,
         "probe_compute_to" => run.probe_compute_s,
+        "joules_to" => run.energy.as_ref()?.of_jobs_j(),
         "bytes_to" => (run.traffic.down_bytes + run.traffic.up_bytes) as f64,
         _ => return None,
     };

@@ -97,6 +97,9 @@ impl RunSummary {
             if let Some(bytes) = reached.bytes() {
                 tell(&["bytes_to.", &name], bytes as f64);
             }
+            if let Some(energy_j) = reached.energy_j {
+                tell(&["joules_to.", &name], energy_j);
+            }
             tell(&["reached.", &name], if reached.round.is_some() { 1.0 } else { 0.0 });
         }
         if let Some(converged) = &self.converged {

@@ -79,6 +79,7 @@ fn words(quantity: &str) -> &str {
         "time_to" => "time",
         "rounds_to" => "rounds",
         "bytes_to" => "bytes",
+        "joules_to" => "joules",
         "compute_to" => "computing",
         "probe_compute_to" => "computing of probes",
         other => other,

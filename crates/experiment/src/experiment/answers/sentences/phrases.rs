@@ -10,7 +10,7 @@ use fedgenie_core::metric::Better;
 enum Kind<'a> {
     /// Time until a target, or of the whole run.
     Time(Option<&'a str>),
-    /// Rounds, bytes or computing until a target.
+    /// Rounds, bytes, joules or computing until a target.
     Spent(&'a str, &'a str),
     Regret,
     Metric,
@@ -23,6 +23,7 @@ fn kind(by: &str) -> Kind<'_> {
         Some(("time_to", target)) => Kind::Time(Some(target)),
         Some(("rounds_to", target)) => Kind::Spent("rounds", target),
         Some(("bytes_to", target)) => Kind::Spent("bytes", target),
+        Some(("joules_to", target)) => Kind::Spent("joules", target),
         Some(("compute_to", target)) => Kind::Spent("computing", target),
         Some(("probe_compute_to", target)) => Kind::Spent("computing of probes", target),
         Some(("regret", _)) => Kind::Regret,
@@ -37,7 +38,9 @@ pub(super) fn best(answer: &Answer, are_several: bool) -> String {
     match (kind(&answer.by), answer.better) {
         (Kind::Time(Some(target)), _) => format!("{is} fastest to {target}"),
         (Kind::Time(None), _) => format!("{is} fastest"),
-        (Kind::Spent(what @ ("rounds" | "bytes"), target), _) => format!("{needs} the fewest {what} to {target}"),
+        (Kind::Spent(what @ ("rounds" | "bytes" | "joules"), target), _) => {
+            format!("{needs} the fewest {what} to {target}")
+        }
         (Kind::Spent(what, target), _) => format!("{needs} the least {what} to {target}"),
         (Kind::Regret, _) => format!("{has} the least {}", answer.quantity),
         (Kind::Metric, Better::Higher) => format!("{has} the highest {}", answer.quantity),
