@@ -52,6 +52,7 @@ mod explained;
 mod export;
 mod falsified;
 mod faults;
+mod feature_skew;
 mod fedacs;
 mod fedcor;
 mod fedcs;

@@ -20,8 +20,9 @@ use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelSt
 use crate::adversary::Adversaries;
 use crate::algorithm::ditto::OwnModels;
 use crate::algorithm::personal::Divided;
+use crate::data::partition::skew::MOST_SIZES;
 use crate::data::partition::{ClassCounts, Partition, TestSplit};
-use crate::data::{Dataset, Split};
+use crate::data::{Dataset, Manner, Split};
 use crate::layout::{Layout, Scope, Update};
 use crate::metric::Definition;
 use crate::model::weights::TensorLayout;
@@ -127,6 +128,15 @@ impl Labelled {
         self.held_out = own.rows();
         self.own = Some(own);
         self.description = describe(&self.data.train, &self.partition, &self.aside());
+        self
+    }
+
+    /// With the manner told in which each client sees its examples; none where they see them as they are.
+    #[must_use]
+    pub fn seen_in(mut self, manners: Vec<Manner>) -> Self {
+        if let Some(skew) = self.description.skew.as_mut().filter(|_| manners.len() <= MOST_SIZES) {
+            skew.features = manners;
+        }
         self
     }
 

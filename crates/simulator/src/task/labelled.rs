@@ -5,6 +5,8 @@
 //! [`fedgenie_learning::data::validation`]. `held_out` sets a share of each client's examples aside, on which alone the
 //! models are measured that are measured on clients' data: of `n` examples `⌊share·n⌋`, in random order from stream
 //! (Partition, client, 15). `metrics` adds metrics behind those that are always measured.
+//!
+//! Under `feature-skew` rows are dealt first, then seen in the manners of their clients, then normalised.
 
 use super::{About, DataCache, Drift, Material, TaskError, TaskSettings, check_parameters};
 use crate::clusters::ClusterModel;
@@ -14,7 +16,7 @@ use fedgenie_core::rng::Streams;
 use fedgenie_learning::algorithm::personal::{Divided, PersonalLayers};
 use fedgenie_learning::data::partition::{Partition, PartitionConfig, TestSplit};
 use fedgenie_learning::data::source::DataConfig;
-use fedgenie_learning::data::{Dataset, SetAside, Split};
+use fedgenie_learning::data::{Dataset, InUse, Manner, SetAside, Split};
 use fedgenie_learning::metric::{self, Definition};
 use fedgenie_learning::model::weights::read_safetensors;
 use fedgenie_learning::model::{Model, ModelError, Network};
@@ -175,6 +177,12 @@ impl<T: LabelledSettings> TaskSettings for T {
 
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
         let Keys { data, normalize, start, partition, validation, held_out, .. } = self.keys();
+        // What is changed is normalised afterwards.
+        let later = partition.feature_skew().map(|_| {
+            let key = format!("{} {self:?}", streams.seed());
+            Later { normalize, key, copies: cache.of::<InUse<Split>>() }
+        });
+        let normalize = normalize && later.is_none();
         let data = match data {
             Some(data) => data.load(normalize, streams, cache)?,
             None => cache.drawn(format!("{normalize} {self:?}"), streams, || {
@@ -188,7 +196,8 @@ impl<T: LabelledSettings> TaskSettings for T {
         let (partition, start, metrics) =
             (partition.clone(), start.cloned(), self.metrics().map_err(TaskError::Setting)?);
         let shares = Shares { partition, validation, held_out };
-        Ok(Some(Box::new(Rows { data, model, additive, clusters: None, personal: None, shares, start, metrics })))
+        let rows = Rows { data, later, model, additive, clusters: None, personal: None, shares, start, metrics };
+        Ok(Some(Box::new(rows)))
     }
 }
 
@@ -196,6 +205,8 @@ impl<T: LabelledSettings> TaskSettings for T {
 struct Rows {
     /// Train and test examples.
     data: Arc<Split>,
+    /// What is left to be done to them.
+    later: Option<Later>,
     /// The model.
     model: Box<dyn Model>,
     /// The sum of two such models, for clusters of edge servers; `None` without scores of classes.
@@ -210,6 +221,16 @@ struct Rows {
     start: Option<PathBuf>,
     /// Further metrics.
     metrics: Vec<&'static Definition>,
+}
+
+/// What is done to examples when it is known whose they are.
+struct Later {
+    /// Whether they are then standardised.
+    normalize: bool,
+    /// By which the result is known.
+    key: String,
+    /// Results that somebody uses.
+    copies: Arc<InUse<Split>>,
 }
 
 /// Which training rows are whose.
@@ -296,7 +317,8 @@ impl Material for Rows {
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
         let dealt = self.shares.deal(&self.data.train, (clients, sizes), streams)?;
         let personal = self.personal.clone();
-        let task = self.task(dealt)?;
+        let seen = self.seen(&dealt, (clients, sizes), streams)?;
+        let task = self.task(dealt, seen)?;
         Ok(match personal {
             Some((parts, private_epochs)) => task.with_personal_layers(parts, private_epochs, streams),
             None => Arc::new(task),
@@ -310,14 +332,37 @@ impl Material for Rows {
         streams: &Streams,
     ) -> Result<Option<Arc<dyn Task>>, TaskError> {
         let dealt = self.shares.deal(&self.data.train, (clients, sizes), streams)?;
+        let (data, _) = self.seen(&dealt, (clients, sizes), streams)?;
         let (train, own) = (dealt.train.pooled(), dealt.own.map(|own| own.pooled()));
-        Ok(Some(Arc::new(self.task(Dealt { train, own, ..dealt })?)))
+        Ok(Some(Arc::new(self.task(Dealt { train, own, ..dealt }, (data, Vec::new()))?)))
     }
 }
 
 impl Rows {
-    /// The task of these shares.
-    fn task(self, Dealt { train, own, valid, test_split }: Dealt) -> Result<Labelled, TaskError> {
+    /// The examples as clients see them, and the manner of each client, where they have manners.
+    fn seen(
+        &self,
+        dealt: &Dealt,
+        (clients, sizes): (usize, &[u32]),
+        streams: &Streams,
+    ) -> Result<(Arc<Split>, Vec<Manner>), TaskError> {
+        let (Some(later), Some(skew)) = (&self.later, self.shares.partition.feature_skew()) else {
+            return Ok((self.data.clone(), Vec::new()));
+        };
+        let parts: Vec<&Partition> = [Some(&dealt.train), dealt.own.as_ref()].into_iter().flatten().collect();
+        let stage = skew.stage(&self.data, &parts, dealt.valid.as_deref().unwrap_or_default(), streams)?;
+        let manners = stage.manners.clone();
+        let key = format!("{} {clients} {sizes:?}", later.key);
+        let data = later.copies.of(key, || self.data.changed(&[stage], later.normalize, streams))?;
+        Ok((data, manners))
+    }
+
+    /// The task of these shares, of examples as they are seen.
+    fn task(
+        self,
+        Dealt { train, own, valid, test_split }: Dealt,
+        (data, manners): (Arc<Split>, Vec<Manner>),
+    ) -> Result<Labelled, TaskError> {
         let copies = self.clusters.map_or(1, |clusters| clusters.count as usize);
         check_parameters(self.model.parameters().saturating_mul(copies)).map_err(TaskError::Network)?;
         let read = |start: PathBuf| match self.clusters {
@@ -325,7 +370,7 @@ impl Rows {
             None => read_safetensors(&*self.model, &start).map(|start| vec![start]),
         };
         let start = self.start.map(read).transpose()?;
-        let mut task = Labelled::new(self.data, self.model, train, None).with_metrics(&self.metrics);
+        let mut task = Labelled::new(data, self.model, train, None).with_metrics(&self.metrics);
         task.start = start;
         if let Some(valid) = valid {
             task = task.with_validation(valid);
@@ -337,7 +382,7 @@ impl Rows {
             task = task.with_clusters(clusters);
         }
         task.test_split = test_split;
-        Ok(task)
+        Ok(task.seen_in(manners))
     }
 }
 
