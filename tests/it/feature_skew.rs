@@ -113,7 +113,7 @@ fn scale(images: &[Image]) -> [f64; 2] {
     [mean, (squares / pixels.len() as f64).sqrt()]
 }
 
-fn features(data: &Dataset, row: u32) -> Vec<f64> {
+pub fn features(data: &Dataset, row: u32) -> Vec<f64> {
     data.numbers().map_or_else(
         || data.features().row(row as usize).iter().map(|&feature| f64::from(feature)).collect(),
         |rows| rows.row(row).iter().map(|&feature| f64::from(feature)).collect(),
@@ -330,7 +330,7 @@ fn features_move_with_data_and_labels_flip_without_them() {
         )
     };
     let (drifting, plain) = (world(&text("drift = { round = 3, rotate = 1 }"), 1), world(&text(""), 1));
-    let moved: &Labelled = drifting.task_in(Round(3)).0.unwrap().downcast().unwrap();
+    let moved: &Labelled = drifting.task_in(Round(3)).unwrap().downcast().unwrap();
     let first = labelled(&plain);
     assert_eq!(moved.data, first.data);
     for client in 0..9 {

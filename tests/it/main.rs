@@ -116,6 +116,7 @@ mod scripted;
 mod servers;
 mod set_aside;
 mod shapley;
+mod shift;
 mod similarity;
 mod streams;
 mod support;

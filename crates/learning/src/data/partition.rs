@@ -22,8 +22,9 @@
 //! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Stream (Partition, 0, 3)
 //! puts shards, ranks or groups in a random order, (Partition, server, 4) holds the weights of a server, (Partition, 0,
 //! 5) is the order of test examples that are dealt to servers, (Partition, 0, 6) that of groups in [`balance`]. Indices
-//! 7 to 11 belong to [`two_level`], 14 to [`overlapping`], 16 to 23 to [`feature_skew`]; (Partition, k, 15) draws what
-//! client `k` holds out. Ties go to the smaller client number.
+//! 7 to 11 belong to [`two_level`], 14 to [`overlapping`], 16 to 23 to [`feature_skew`], 24, 25 and those from 64
+//! on to data that change over time; (Partition, k, 15) draws what client `k` holds out. Ties go to the smaller client
+//! number.
 
 pub mod balance;
 pub mod counts;
