@@ -95,7 +95,7 @@ impl LabelledSettings for Config {
 
     fn keys_mut(&mut self) -> KeysMut<'_> {
         let Self { data, start, partition, shift, .. } = self;
-        KeysMut { data: Some(data), start: start.as_mut(), partition, shift: shift }
+        KeysMut { data: Some(data), start: start.as_mut(), partition, shift }
     }
 
     fn models(&self, data: &Split) -> Result<Models, TaskError> {
