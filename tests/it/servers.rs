@@ -209,7 +209,7 @@ fn data_move_between_servers() {
     let task = labelled(&world);
     let source = |client: u32| ClientId((client / 3 + 2) % 3 * 3 + client % 3);
     assert_eq!((0..9).map(|client| source(client).0).collect::<Vec<_>>(), [6, 7, 8, 0, 1, 2, 3, 4, 5]);
-    let moved: &Labelled = world.task_in(Round(3)).0.unwrap().downcast().unwrap();
+    let moved: &Labelled = world.task_in(Round(3)).unwrap().downcast().unwrap();
     for client in 0..9 {
         assert_eq!(moved.partition.client(ClientId(client)), task.partition.client(source(client)));
     }

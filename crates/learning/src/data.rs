@@ -13,6 +13,7 @@
 //! | [`synthetic`] | linear regression data, drawn from the seed |
 //! | [`synthetic_clients`] | classes by models of clients that differ, drawn from the seed |
 //! | [`synthetic_images`] | images of classes, drawn from the seed |
+//! | [`manner`] | features that are changed: rotation, colour, noise |
 //! | [`validation`] | which training rows are for validation |
 //! | [`partition`] | which training examples go to which client |
 //! | [`error`] | everything that can be wrong with data |
@@ -27,6 +28,7 @@ pub mod features;
 pub mod held_out;
 pub mod idx;
 mod kept;
+pub mod manner;
 pub mod npy;
 pub mod partition;
 pub mod rows;
@@ -40,7 +42,8 @@ pub(crate) use choice::folder_or_source;
 pub use dataset::{Dataset, Shape, Split, Targets};
 pub use error::DataError;
 pub(crate) use error::NO_FOLDER;
-pub use kept::{Kept, Recent};
+pub use kept::{InUse, Kept, Recent};
+pub use manner::{Manner, Stage};
 pub use partition::{Partition, PartitionError};
 pub use validation::SetAside;
 

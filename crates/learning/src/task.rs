@@ -22,7 +22,7 @@ pub use clusters::{ClusterNetworks, read_clusters, tensors_of_models};
 pub use describe::{Appendix, Controls, Description};
 pub use error::{TaskError, check_parameters};
 pub use evaluation::{Ask, ModelState, On};
-pub use labelled::Labelled;
+pub use labelled::{Labelled, Shifted};
 pub use parts::{DealtData, Losses, Need, PartialTransfer, PrivateState, ProbeKind, Probes, Script, Together};
 pub use rating_graph::RatingGraph;
 pub use recommendation::Recommendation;

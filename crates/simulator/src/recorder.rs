@@ -287,6 +287,8 @@ pub struct RoundSummary<'a> {
     pub explain: Option<&'a [Map<String, Value>]>,
     /// Statistics of updates, if recorded.
     pub updates: Option<&'a RoundUpdates>,
+    /// How many changes of the data have taken place, where the scenario has a `shift`.
+    pub shifts: Option<usize>,
     /// The hostile clients among the selected, ascending, where there are hostile clients.
     pub adversaries: Option<&'a [ClientId]>,
     /// What the accountant of privacy says, where there is one.
@@ -307,6 +309,7 @@ impl RoundSummary<'_> {
         object.insert("closed_s".to_owned(), json!(self.closed.seconds()));
         object.insert("selected".to_owned(), json!(ids(selected)));
         object.extend(decisions.columns());
+        object.extend(self.shifts.map(|shifts| ("shifts".to_owned(), json!(shifts))));
         object.extend(self.adversaries.map(|hostile| ("adversaries".to_owned(), json!(ids(hostile)))));
         object.extend(self.privacy.map(|privacy| ("privacy".to_owned(), json!(privacy))));
         object.insert("arrived".to_owned(), json!(ids(arrived)));

@@ -18,6 +18,7 @@ pub mod none;
 pub mod rating_graph;
 pub mod recommendation;
 pub mod scripted;
+pub mod shift;
 pub mod softmax_regression;
 
 pub use fedgenie_learning::data::source::DataCache;
@@ -64,6 +65,8 @@ pub struct About {
     pub payload_bytes: u64,
     /// The drift of data between edge servers, if there is one.
     pub drift: Option<Drift>,
+    /// Whether data change over time in another way.
+    pub shifts: bool,
 }
 
 impl Default for About {
@@ -78,6 +81,7 @@ impl Default for About {
             has_declared_sizes: false,
             payload_bytes: 0,
             drift: None,
+            shifts: false,
         }
     }
 }

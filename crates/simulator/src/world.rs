@@ -2,6 +2,7 @@
 
 mod adversary;
 mod budget;
+mod changes;
 mod checks;
 pub mod controls;
 mod effective;
@@ -18,6 +19,7 @@ mod truth;
 
 pub use adversary::{ADVERSARY_SHARE, AdversaryConfig};
 pub use budget::{Budget, BudgetPlan, Most};
+pub use changes::Change;
 use controls::Controls;
 pub use controls::{Centralised, ControlsConfig, Local, TrainedControl};
 pub(crate) use first_updates::{FirstJob, FirstUpdates};
@@ -33,10 +35,10 @@ use crate::population::count::CountPerClient;
 use crate::population::law::{GroupClient, TimeLaw};
 use crate::population::{Population, PopulationConfig, check_durations};
 use crate::protocol::{LinkConfig, ProtocolConfig, Rule};
-use crate::task::{DataCache, Drift, Planned, TaskError, TaskSettings};
+use crate::task::{DataCache, Planned, TaskError, TaskSettings};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::halt::NEVER;
-use fedgenie_core::id::{ClientId, EdgeId, Round};
+use fedgenie_core::id::{ClientId, EdgeId};
 use fedgenie_core::kernel::Ties;
 use fedgenie_core::law::AnyLaw;
 use fedgenie_core::metric::{Measures, MetricId};
@@ -143,8 +145,8 @@ pub struct World {
     pub budget: Budget,
     /// Warnings to the user about this world.
     pub warnings: Vec<String>,
-    /// When data move, and the task with the data moved.
-    pub drift: Option<Moved>,
+    /// How data change while runs go on, by ascending round.
+    pub changes: Vec<Change>,
     /// Hostile clients, if the scenario has any.
     pub adversaries: Option<Adversaries>,
     /// The test examples of each server, when they are asked for.
@@ -159,9 +161,6 @@ pub struct World {
 
 /// Names and values of metrics.
 pub type Metrics = Vec<(MetricId, f64)>;
-
-/// When data move, and the task with the data moved.
-pub type Moved = (Drift, Arc<dyn Task>);
 
 /// When models travel and change.
 #[derive(Debug)]
@@ -237,7 +236,7 @@ impl WorldPlan {
             warnings.push(message.to_owned());
         }
         let task_name = self.task.about().name;
-        let drift = self.drift(&protocol.rule, task.as_deref())?;
+        let changes = self.changes(&protocol.rule, task.as_deref())?;
         Ok(World {
             streams,
             population,
@@ -254,7 +253,7 @@ impl WorldPlan {
             assignment_regret: self.assignment_regret,
             budget,
             warnings,
-            drift,
+            changes,
             adversaries,
             server_tests: OnceLock::new(),
             controls: Controls { config: self.controls.clone(), pooled, ..Controls::default() },
@@ -368,21 +367,6 @@ impl World {
         let dealt = || Some(self.task.as_ref()?.dealt()?.test_of_servers(&self.members(), &self.streams));
         let all = self.server_tests.get_or_init(|| dealt().unwrap_or_default());
         all.get(server.index()).map(|examples| &**examples)
-    }
-
-    /// The task in a round of the server or the cloud, and whether data have moved by then.
-    pub fn task_in(&self, round: Round) -> (Option<&dyn Task>, bool) {
-        match &self.drift {
-            Some((drift, task)) if round.0 >= drift.round => (Some(&**task), true),
-            _ => (self.task.as_deref(), false),
-        }
-    }
-
-    /// As [`World::test_of`], once data have moved.
-    pub fn test_of_moved(&self, server: EdgeId) -> Option<&[u32]> {
-        let source =
-            self.drift.as_ref().map_or(server.index(), |(drift, _)| drift.source(server.index(), self.servers()));
-        self.test_of(EdgeId::from_index(source))
     }
 
     /// Sentences on latencies with an infinite mean or variance; empty if no round waits for them for ever.

@@ -159,6 +159,12 @@ impl Dataset {
         Self { groups: Some(groups), ..self }
     }
 
+    /// The same examples with other features of the same shape, in row-major order.
+    pub(super) fn with_features(&self, numbers: Array2<f32>) -> Self {
+        assert_eq!(numbers.dim(), (self.examples(), self.width()), "every example has its features");
+        Self { features: Arc::new(Features::Numbers(numbers)), ..self.clone() }
+    }
+
     /// Number of examples.
     pub fn examples(&self) -> usize {
         self.targets.len()
@@ -270,26 +276,16 @@ impl Split {
     pub fn normalized(mut self) -> Result<Self, DataError> {
         assert_eq!(self.train.shape, self.test.shape, "training and test examples have one shape");
         assert!(self.train.examples() > 0, "there is an example to learn the scale from");
-        let area = self.train.shape.height * self.train.shape.width;
-        let (channels, width) = (self.train.shape.channels, self.train.width());
-        let training = Arc::make_mut(&mut self.train.features).unpack();
-        let scales: Vec<Scale> = (0..channels)
-            .map(|channel| {
-                let examples = training.as_slice().expect("in row-major order").chunks_exact(width.max(1));
-                Scale::of(examples.map(|example| &example[channel * area..(channel + 1) * area]))
-            })
-            .collect();
+        let shape = self.train.shape;
+        let area = shape.height * shape.width;
+        let scales = scales(Arc::make_mut(&mut self.train.features).unpack(), shape);
         for (part, name) in [(&mut self.train, "training"), (&mut self.test, "test")] {
             for (example, mut features) in Arc::make_mut(&mut part.features).unpack().rows_mut().into_iter().enumerate()
             {
                 for (index, value) in features.iter_mut().enumerate() {
-                    let Scale { mean, deviation } = scales[index / area];
-                    let scaled = ((f64::from(*value) - mean) / deviation) as f32;
-                    if !scaled.is_finite() {
-                        let channel = index / area;
-                        return Err(DataError::Scale { part: name, example, channel, found: *value, mean, deviation });
-                    }
-                    *value = scaled;
+                    let (channel, found) = (index / area, f64::from(*value));
+                    let scale = &scales[channel];
+                    *value = scale.scaled(found).map_err(|()| scale.refused(name, example, channel, found))?;
                 }
             }
         }
@@ -297,10 +293,22 @@ impl Split {
     }
 }
 
+/// The scale of each channel of training examples of this shape.
+pub(super) fn scales(training: &Array2<f32>, shape: Shape) -> Vec<Scale> {
+    let area = shape.height * shape.width;
+    let of_channel = |channel: usize| {
+        let examples = training.as_slice().expect("in row-major order").chunks_exact(training.ncols().max(1));
+        Scale::of(examples.map(|example| &example[channel * area..(channel + 1) * area]))
+    };
+    (0..shape.channels).map(of_channel).collect()
+}
+
 /// Mean and deviation by which a channel is standardised.
-struct Scale {
-    mean: f64,
-    deviation: f64,
+pub(super) struct Scale {
+    /// Mean of the channel's numbers.
+    pub mean: f64,
+    /// Their standard deviation; 1 if all are equal.
+    pub deviation: f64,
 }
 
 impl Scale {
@@ -316,6 +324,18 @@ impl Scale {
         let mean = values().sum::<f64>() / count;
         let variance = values().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count;
         Self { mean, deviation: sqrt(variance) }
+    }
+
+    /// A standardised number, if it is one.
+    pub fn scaled(&self, value: f64) -> Result<f32, ()> {
+        let scaled = ((value - self.mean) / self.deviation) as f32;
+        if scaled.is_finite() { Ok(scaled) } else { Err(()) }
+    }
+
+    /// Why it is none.
+    pub fn refused(&self, part: &'static str, example: usize, channel: usize, found: f64) -> DataError {
+        let Self { mean, deviation } = *self;
+        DataError::Scale { part, example, channel, found: found as f32, mean, deviation }
     }
 }
 

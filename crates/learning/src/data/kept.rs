@@ -2,7 +2,7 @@
 
 use super::DataError;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Loaded values by key.
 #[derive(Debug)]
@@ -89,6 +89,38 @@ impl<T> Recent<T> {
     }
 }
 
+/// Values by key for as long as somebody uses them, so that several users at a time have one.
+#[derive(Debug)]
+pub struct InUse<T>(Mutex<BTreeMap<String, Weak<T>>>);
+
+impl<T> Default for InUse<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> InUse<T> {
+    /// The value of a key, made if nobody uses one.
+    ///
+    /// # Errors
+    /// As `make`.
+    pub fn of<E>(&self, key: String, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&key).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let made = Arc::new(make()?);
+        let mut values = lock();
+        values.retain(|_, value| value.strong_count() > 0);
+        // Another thread may have made it meanwhile.
+        if let Some(known) = values.get(&key).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        values.insert(key, Arc::downgrade(&made));
+        Ok(made)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +146,16 @@ mod tests {
         let refused = || Err(DataError::Setting { key: "k".to_owned(), found: "f".to_owned(), expected: "e" });
         assert!(recent.of(("b".to_owned(), 1), refused).is_err());
         assert!(recent.of(("b".to_owned(), 1), || Ok::<_, DataError>((7, 1))).is_ok());
+    }
+
+    #[test]
+    fn a_value_is_kept_while_it_is_used() {
+        let values = InUse::default();
+        let of = |made: u32| values.of("a".to_owned(), || Ok::<_, DataError>(made)).unwrap();
+        let first = of(1);
+        assert!(Arc::ptr_eq(&first, &of(2)));
+        drop(first);
+        assert_eq!(*of(3), 3);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! | [`balance::user_balance`] | a line or a geometric series with a given smallest-to-largest ratio | as they fall |
 //! | [`groups::by_column`] | as they result | those of whole groups (writers, users, …) |
 //! | [`counts::class_counts`] | as a file says | as a file says |
+//! | [`feature_skew`] | as another partition | as another partition; features differ |
 //! | [`overlapping`] | one for all, or as the scenario says | a mixture for each client, which draws from all |
 //!
 //! [`skew`] measures how far a partition is from an even one.
@@ -21,17 +22,20 @@
 //! client `k` come from stream (Partition, k, 1) for sizes and (Partition, k, 2) for classes. Stream (Partition, 0, 3)
 //! puts shards, ranks or groups in a random order, (Partition, server, 4) holds the weights of a server, (Partition, 0,
 //! 5) is the order of test examples that are dealt to servers, (Partition, 0, 6) that of groups in [`balance`]. Indices
-//! 7 to 11 belong to [`two_level`], 14 to [`overlapping`]; (Partition, k, 15) draws what client `k` holds out. Ties go
-//! to the smaller client number.
+//! 7 to 11 belong to [`two_level`], 14 to [`overlapping`], 16 to 23 to [`feature_skew`], 24, 25 and those from 64
+//! on to data that change over time; (Partition, k, 15) draws what client `k` holds out. Ties go to the smaller client
+//! number.
 
 pub mod balance;
 pub mod counts;
 pub mod declared;
 pub mod dirichlet;
 mod error;
+pub mod feature_skew;
 pub mod gamma;
 pub mod groups;
 pub mod iid;
+pub mod number;
 pub mod overlapping;
 mod owners;
 pub mod shards;
@@ -41,6 +45,7 @@ pub mod two_level;
 pub mod zipf;
 
 pub use error::PartitionError;
+pub use feature_skew::FeatureSkew;
 pub use skew::{ClassCounts, Skew};
 
 use super::Dataset;
@@ -92,6 +97,11 @@ pub trait PartitionSettings {
         Ok(None)
     }
 
+    /// How clients' features differ, if they do.
+    fn feature_skew(&self) -> Option<&FeatureSkew> {
+        None
+    }
+
     /// Spreads the examples over clients. `sizes` are the population's.
     ///
     /// # Errors
@@ -120,6 +130,7 @@ components! {
         "class-counts" => ClassCounts(counts::TableOfCounts) in "partition/counts.rs";
         "declared" => Declared(declared::DeclaredSizes) in "partition/declared.rs";
         "overlapping" => Overlapping(overlapping::Overlapping) in "partition/overlapping.rs";
+        "feature-skew" => FeatureSkew(feature_skew::FeatureSkew) in "partition/feature_skew.rs";
     }
 }
 
@@ -172,6 +183,11 @@ impl PartitionConfig {
     /// See [`PartitionSettings::servers`].
     pub fn servers(&self) -> Option<usize> {
         self.settings().servers()
+    }
+
+    /// See [`PartitionSettings::feature_skew`].
+    pub fn feature_skew(&self) -> Option<&FeatureSkew> {
+        self.settings().feature_skew()
     }
 
     /// See [`PartitionSettings::test_split`].

@@ -86,6 +86,10 @@ impl RatingsPartition {
     pub fn check(&self) -> Result<(), Complaint> {
         match self {
             Self::Users => Ok(()),
+            Self::Examples(partition) if partition.feature_skew().is_some() => {
+                let message = "changes features, and ratings have none; take the partition of alone";
+                Err(Complaint::new(partition.kind(), message))
+            }
             Self::Examples(partition) => partition.check(),
         }
     }

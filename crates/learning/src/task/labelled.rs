@@ -7,12 +7,13 @@
 //! examples, or those that it holds out; an edge server's are the training examples of its clients. Validation data are
 //! training rows that nobody trains on.
 //!
-//! Test examples are divided among servers as [`test_split`] says.
+//! Test examples are divided among servers as [`test_split`] says. [`Shifted`] has what the data are from a round on.
 
 mod controls;
 mod measured;
 mod own;
 mod personal;
+mod shifted;
 pub mod test_split;
 
 use super::clusters::ClusterNetworks;
@@ -20,8 +21,9 @@ use super::{Appendix, Ask, Context, DealtData, Description, Job, Losses, ModelSt
 use crate::adversary::Adversaries;
 use crate::algorithm::ditto::OwnModels;
 use crate::algorithm::personal::Divided;
+use crate::data::partition::skew::MOST_SIZES;
 use crate::data::partition::{ClassCounts, Partition, TestSplit};
-use crate::data::{Dataset, Split};
+use crate::data::{Dataset, Manner, Split};
 use crate::layout::{Layout, Scope, Update};
 use crate::metric::Definition;
 use crate::model::weights::TensorLayout;
@@ -33,6 +35,7 @@ use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
 use own::WithOwnModels;
 use personal::WithPersonalLayers;
+pub use shifted::Shifted;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -66,6 +69,10 @@ pub struct Labelled {
     exchanged: Arc<[[u32; 2]]>,
     /// The training examples with the labels that they have in the data, where hostile clients train on others.
     honest: Option<Arc<Split>>,
+    /// The examples with the labels by which test examples are divided among servers, where others are said.
+    divided_by: Option<Arc<Split>>,
+    /// The task from rounds on, by ascending round.
+    shifts: Arc<[(u32, Labelled)]>,
 }
 
 impl std::fmt::Debug for Labelled {
@@ -93,6 +100,8 @@ impl Labelled {
             test_split: None,
             exchanged: Arc::default(),
             honest: None,
+            divided_by: None,
+            shifts: Arc::default(),
         }
     }
 
@@ -127,6 +136,15 @@ impl Labelled {
         self.held_out = own.rows();
         self.own = Some(own);
         self.description = describe(&self.data.train, &self.partition, &self.aside());
+        self
+    }
+
+    /// With the manner told in which each client sees its examples; none where they see them as they are.
+    #[must_use]
+    pub fn seen_in(mut self, manners: Vec<Manner>) -> Self {
+        if let Some(skew) = self.description.skew.as_mut().filter(|_| manners.len() <= MOST_SIZES) {
+            skew.features = manners;
+        }
         self
     }
 
@@ -435,6 +453,10 @@ impl DealtData for Labelled {
 
     fn with_fewer_tests(&self, most: usize) -> Option<(Arc<dyn Task>, f64)> {
         self.thinned(most).map(|(task, share)| (Arc::new(task) as _, share))
+    }
+
+    fn shifts(&self) -> Vec<(u32, Arc<dyn Task>)> {
+        self.shifts.iter().map(|(round, task)| (*round, Arc::new(task.clone()) as _)).collect()
     }
 }
 

@@ -223,6 +223,11 @@ pub trait DealtData: Sync {
         None
     }
 
+    /// The same task with the data that it has from rounds on, by ascending round, from 1; none if data stay.
+    fn shifts(&self) -> Vec<(u32, Arc<dyn Task>)> {
+        Vec::new()
+    }
+
     /// The same task, whose model is measured on about so many test and validation examples, and their share of all;
     /// `None` if it has no more, or needs all. To find out what an evaluation costs.
     fn with_fewer_tests(&self, _most: usize) -> Option<(Arc<dyn Task>, f64)> {

@@ -2,11 +2,13 @@
 
 mod accuracy;
 mod before;
+mod data;
 mod evaluation;
 mod faults;
 mod files;
 mod hindsight;
 mod intake;
+mod jobs;
 mod subsets;
 mod trial;
 mod tuning;
@@ -20,7 +22,7 @@ pub use tuning::Tuned;
 use crate::policy::{DeviationFrom, Wants};
 use crate::protocol::{Combine, Rule};
 use crate::run::error::{Failed, Role, RunError};
-use crate::world::{FirstJob, Training, World};
+use crate::world::{Training, World};
 use faults::Faults;
 use fedgenie_core::halt::{Effort, Halt};
 use fedgenie_core::id::{ClientId, EdgeId, Round};
@@ -33,7 +35,6 @@ use fedgenie_learning::layout::{Layout, Update};
 use fedgenie_learning::learned;
 use fedgenie_learning::learned::{Arrival, Folded, Learner, Remember, Sent, SharedModels, Tier, Unfolded};
 use fedgenie_learning::task::{Context, Need, PrivateView, Task};
-use fedgenie_learning::training::{Assignment, Rules, train};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,8 +44,8 @@ pub(super) struct Learning<'w> {
     world: &'w World,
     /// With the data of the round under way.
     task: &'w dyn Task,
-    /// Whether data have moved from server to server.
-    pub has_drifted: bool,
+    /// How many changes of the data have taken place.
+    pub changes: usize,
     layout: &'w Layout,
     learner: Learner,
     state: learned::State,
@@ -76,7 +77,7 @@ impl<'w> Learning<'w> {
         let state = learned::State::new(task, &learner, clusters, world.servers(), &world.streams);
         world.first_updates.begin(&state.models);
         let (updates, folded, halt, trial, faults) = Default::default();
-        Self { world, task, has_drifted: false, layout, learner, state, updates, folded, halt, trial, faults }
+        Self { world, task, changes: 0, layout, learner, state, updates, folded, halt, trial, faults }
     }
 
     /// The models, and the memory of clients, servers and the algorithm.
@@ -84,7 +85,7 @@ impl<'w> Learning<'w> {
         let Self {
             world: _,
             task: _,
-            has_drifted: _,
+            changes: _,
             layout: _,
             learner: _,
             state: learned,
@@ -102,27 +103,6 @@ impl<'w> Learning<'w> {
         Arc::make_mut(memories).iter_mut().for_each(|memory| state.fields(memory));
         state.field(round);
         state.field(memory);
-    }
-
-    /// Data are those of a round, which begins or was the last one before a run goes on.
-    pub fn take_data_of(&mut self, round: Round) {
-        if let (Some(task), has_drifted) = self.world.task_in(round) {
-            (self.task, self.has_drifted) = (task, has_drifted);
-        }
-    }
-
-    /// Does something with the data of a round that may be over by now.
-    pub fn with_data_of<T>(&mut self, round: Round, work: impl FnOnce(&mut Self) -> T) -> T {
-        let now = (self.task, self.has_drifted);
-        self.take_data_of(round);
-        let done = work(self);
-        (self.task, self.has_drifted) = now;
-        done
-    }
-
-    /// The test examples of a server now, where the task deals them to servers.
-    pub fn test_of(&self, server: EdgeId) -> Option<&'w [u32]> {
-        if self.has_drifted { self.world.test_of_moved(server) } else { self.world.test_of(server) }
     }
 
     /// The start of a job of a cluster's client now.
@@ -143,8 +123,8 @@ impl<'w> Learning<'w> {
     /// Whether these are updates of as many clients as a private mean needs. Clients without examples send none.
     pub fn has_enough(&self, work: &[Work]) -> bool {
         let least = self.state.servers[0].least_updates();
-        let trains = |client: &ClientId| self.task.examples(*client) > 0;
-        least == 0 || work.iter().map(|work| work.client).filter(trains).collect::<BTreeSet<_>>().len() >= least
+        let trains = |work: &&Work| self.examples_at(work) > 0;
+        least == 0 || work.iter().filter(trains).map(|work| work.client).collect::<BTreeSet<_>>().len() >= least
     }
 
     /// The current model of a cluster; there is one, number 0, where there are no clusters.
@@ -174,91 +154,6 @@ impl<'w> Learning<'w> {
         if self.halt.is_due() { Err(RunError::Halted) } else { Ok(()) }
     }
 
-    fn rules(&self) -> Rules<'_> {
-        let algorithm = &self.learner.algorithm;
-        let (hostile, compression) = (self.world.adversaries.as_ref(), algorithm.compression.as_ref());
-        Rules { job: algorithm.job.as_deref(), hostile, compression }
-    }
-
-    /// Trains jobs; update `i` is that of job `i`. A fault is noted. What other runs of the world have trained from the
-    /// model that all begin with is not trained again.
-    fn train_jobs(&self, context: &Context<'_>, jobs: &[Assignment<'_>], parallel: bool, updates: &mut [Update]) {
-        let rules = self.rules();
-        let first = &self.world.first_updates;
-        let key = |job: &Assignment<'_>| first.key(job, context.loss_rms);
-        // A trial wants to know what training costs.
-        let may_share = !self.has_drifted && self.task.together().is_none() && self.trial.is_none();
-        let keys: Vec<Option<FirstJob>> = if may_share { jobs.iter().map(key).collect() } else { Vec::new() };
-        if keys.iter().all(Option::is_none) {
-            return self.faults.note(train((self.task, rules), context, jobs, parallel, updates));
-        }
-        let (mut others, mut places) = (Vec::new(), Vec::new());
-        for (place, (job, key)) in jobs.iter().zip(&keys).enumerate() {
-            match key.and_then(|key| first.find(key)) {
-                Some(known) => updates[place].clone_from(&known),
-                None => {
-                    others.push(job.clone());
-                    places.push(place);
-                }
-            }
-        }
-        let mut fresh: Vec<Update> = places.iter().map(|&place| std::mem::take(&mut updates[place])).collect();
-        let trained = train((self.task, rules), context, &others, parallel, &mut fresh);
-        let is_whole = trained.is_ok() && !context.halt.is_due();
-        self.faults.note(trained);
-        for (place, update) in places.into_iter().zip(fresh) {
-            keys[place].filter(|_| is_whole).into_iter().for_each(|key| first.keep(key, &update));
-            updates[place] = update;
-        }
-    }
-
-    /// Trains the given work; the updates lie in `self.updates`, in the order of the list that is returned: ascending
-    /// (client, job), without clients that have no data.
-    ///
-    /// # Errors
-    /// The first client whose update is not finite, the task's failure, or [`RunError::Halted`].
-    fn train(
-        &mut self,
-        round: Round,
-        mut work: Vec<Work>,
-        wants: Wants,
-        parallel: bool,
-    ) -> Result<Vec<Work>, RunError> {
-        // A client without data has nothing to train on.
-        work.retain(|work| self.task.examples(work.client) > 0);
-        work.sort_unstable_by_key(|work| (work.client, work.number));
-        let clients: Vec<ClientId> = work.iter().map(|work| work.client).collect();
-        self.check(round, Need::Losses(&clients))?;
-        let jobs: Vec<Assignment<'_>> = work.iter().map(Work::assignment).collect();
-        if self.updates.len() < jobs.len() {
-            self.updates.resize_with(jobs.len(), Update::default);
-        }
-        let context = Context { loss_rms: wants.loss_rms, halt: &self.halt, ..self.world.context() };
-        let mut updates = std::mem::take(&mut self.updates);
-        self.train_jobs(&context, &jobs, parallel, &mut updates[..jobs.len()]);
-        if let Some(hostile) = &self.world.adversaries {
-            let sent: Vec<(ClientId, &[f32])> = jobs.iter().map(|one| (one.job.client, one.job.start)).collect();
-            hostile.forge_together(&sent, &mut updates[..jobs.len()]);
-        }
-        self.updates = updates;
-        self.faults.check(round)?;
-        if self.halt.is_due() {
-            return Err(RunError::Halted);
-        }
-        for (work, update) in work.iter().zip(&self.updates) {
-            if update.diverged {
-                return Err(RunError::Diverged { client: work.client, round });
-            }
-            let parcel = self.task.parcel(update, &context);
-            let found = work.bytes_of(&self.learner.algorithm, parcel);
-            if !self.layout.is_empty() && found != work.up_bytes {
-                let what = format!("the update of {} has {found} bytes; {} travelled", work.client, work.up_bytes);
-                return Err(RunError::Violated { what, records: Vec::new() });
-            }
-        }
-        Ok(work)
-    }
-
     /// The training reports of the updates of `work`, which was just trained, and the numbers that they bring.
     fn said(&self, work: &[Work], sought: Sought, parallel: bool) -> Vec<Trained> {
         let said = |(work, update): (&Work, &Update)| Trained {
@@ -266,7 +161,7 @@ impl<'w> Learning<'w> {
             turn: work.turn,
             round: work.round,
             staleness: work.staleness,
-            examples: self.task.examples(work.client),
+            examples: self.examples_at(work),
             loss: update.first_loss,
             loss_rms: update.loss_rms,
             quality: None,
@@ -474,7 +369,7 @@ fn arrivals<'a>(
         client: work.client,
         number: work.number,
         cluster: work.sent.cluster,
-        examples: task.examples(work.client),
+        examples: world.data_of(work.round, task).examples(work.client),
         age: work.staleness_weight,
         weight: work.weight,
         rate: Some(f64::from(world.training.local.rate(work.round))),

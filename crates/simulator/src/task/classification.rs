@@ -23,6 +23,30 @@
 //! The drift is announced to nobody: policies' knowledge of amounts of data, the durations of devices, and the figures
 //! of the partition in `summary.json` stay as they were at the start.
 //!
+//! `shift = [{ round = 51, .. }, ..]`, by ascending round, under every protocol: from that round on data are others,
+//! for everybody or for some. An entry has one or several of:
+//!
+//! | key | from its round on |
+//! |---|---|
+//! | `labels` | label shift: the same training examples are dealt anew by this partition, `{ dirichlet = { alpha = 0.1 } }` |
+//! | `features` | covariate shift: `rotation`, `noise` and `colour = { contrast, brightness }`, as numbers, with the meaning of `describe partition/feature-skew`, on top of all changes before |
+//! | `concept` | concept shift: of each pair `[a, b]`, what was said to be of class `a` is said to be of class `b`, all pairs at once |
+//!
+//! `features` and `concept` are of all clients, or of those of `clients = [1, 4]`, or of `share = 0.3` of them, drawn
+//! by the seed: of what they train on, and of what they hold out. Test examples, and rows for validation, change as
+//! well where all clients' do; `test = true` or `false` says otherwise. Each entry goes on from those before it. A
+//! change is the client's: examples that are dealt anew are seen and said as by the client that they go to. Rows for
+//! validation stay. A client trains on the data of the round in which it was asked, also if its update comes later.
+//! Under `hierarchical` rounds are the cloud's, and test examples are divided among servers by the classes that the
+//! data have.
+//!
+//! As with drift, policies are not told, and their knowledge of amounts of data, the durations of devices, and the
+//! figures of the partition stay as they were; weights of updates have the amounts of the data that they were trained
+//! on. Controls without training are those of the start. Each round of `rounds.jsonl` has `shifts`, how many entries
+//! are in force. Not defined beside `drift`, `label-flip`, trained controls and the partition `overlapping`, nor
+//! `labels` beside `held_out`, whose examples somebody may have trained on. Each entry that changes features, or deals
+//! anew what clients see differently, keeps one more copy of the features of a seed.
+//!
 //! # Source
 //! Those of the families.
 //!
@@ -33,6 +57,10 @@
 //! The model starts from stream (model-init, 0, 0) of the seed, the same for every policy; dropout draws from stream
 //! (training-noise, client, round), rows for validation from stream (example, 0, 22).
 //!
+//! Of entry `i` of `shift`, from 0: (Partition, i, 24) draws the clients of `share`, (Partition, i, 25) the seed of the
+//! streams by which `labels` deals, (Partition, row, 64 + 2i) and (Partition, row, 65 + 2i) the noise of training rows
+//! and test examples.
+//!
 //! # Example
 //! ```toml
 //! [task.classification]
@@ -42,6 +70,7 @@
 //! ```
 
 use super::labelled::{Keys, KeysMut, LabelledSettings, Models, classes, is_none};
+use super::shift::Shift;
 use super::{Drift, TaskError};
 use fedgenie_core::config::Complaint;
 use fedgenie_learning::data::Split;
@@ -72,6 +101,9 @@ pub struct Config {
     /// When edge servers and their clients get the data of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
+    /// How data change over time, by ascending round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shift: Vec<Shift>,
     /// The share of training rows that are set aside for validation before the rest goes to clients; 0 for none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub validation: f64,
@@ -95,6 +127,7 @@ impl LabelledSettings for Config {
             start: self.start.as_ref(),
             partition: &self.partition,
             drift: self.drift,
+            shift: &self.shift,
             validation: self.validation,
             held_out: self.held_out,
             metrics: &self.metrics,
@@ -102,7 +135,8 @@ impl LabelledSettings for Config {
     }
 
     fn keys_mut(&mut self) -> KeysMut<'_> {
-        KeysMut { data: Some(&mut self.data), start: self.start.as_mut(), partition: &mut self.partition }
+        let Self { data, start, partition, shift, .. } = self;
+        KeysMut { data: Some(data), start: start.as_mut(), partition, shift }
     }
 
     fn check_own(&self) -> Result<(), Complaint> {

@@ -5,7 +5,12 @@
 //! [`fedgenie_learning::data::validation`]. `held_out` sets a share of each client's examples aside, on which alone the
 //! models are measured that are measured on clients' data: of `n` examples `⌊share·n⌋`, in random order from stream
 //! (Partition, client, 15). `metrics` adds metrics behind those that are always measured.
+//!
+//! Under `feature-skew` rows are dealt first, then seen in the manners of their clients, then normalised.
 
+mod later;
+
+use super::shift::{self, Shift};
 use super::{About, DataCache, Drift, Material, TaskError, TaskSettings, check_parameters};
 use crate::clusters::ClusterModel;
 use fedgenie_core::config::Complaint;
@@ -14,7 +19,7 @@ use fedgenie_core::rng::Streams;
 use fedgenie_learning::algorithm::personal::{Divided, PersonalLayers};
 use fedgenie_learning::data::partition::{Partition, PartitionConfig, TestSplit};
 use fedgenie_learning::data::source::DataConfig;
-use fedgenie_learning::data::{Dataset, SetAside, Split};
+use fedgenie_learning::data::{Dataset, InUse, SetAside, Split, Stage};
 use fedgenie_learning::metric::{self, Definition};
 use fedgenie_learning::model::weights::read_safetensors;
 use fedgenie_learning::model::{Model, ModelError, Network};
@@ -35,6 +40,8 @@ pub struct Keys<'a> {
     pub partition: &'a PartitionConfig,
     /// When data move from edge server to edge server.
     pub drift: Option<Drift>,
+    /// How data change over time.
+    pub shift: &'a [Shift],
     /// The share of training rows for validation.
     pub validation: f64,
     /// The share of each client's examples on which it is measured.
@@ -51,6 +58,33 @@ pub struct KeysMut<'a> {
     pub start: Option<&'a mut PathBuf>,
     /// See [`Keys::partition`].
     pub partition: &'a mut PartitionConfig,
+    /// See [`Keys::shift`].
+    pub shift: &'a mut [Shift],
+}
+
+impl Keys<'_> {
+    /// Checks changes over time, alone and beside the other keys.
+    fn check_shift(&self) -> Result<(), Complaint> {
+        shift::check_all(self.shift).map_err(|complaint| complaint.below("shift"))?;
+        let refuse = |path: String, message: &str| Err(Complaint::new(path, message));
+        if self.shift.is_empty() {
+            return Ok(());
+        }
+        if self.drift.is_some() {
+            return refuse("shift".to_owned(), "is not defined where data move from server to server; take drift out");
+        }
+        if matches!(self.partition, PartitionConfig::Overlapping(_)) {
+            let message = "needs examples that are dealt to one client each; take another partition than overlapping";
+            return refuse("shift".to_owned(), message);
+        }
+        let dealt = self.shift.iter().position(|shift| shift.labels.is_some());
+        if let Some(index) = dealt.filter(|_| self.held_out > 0.0) {
+            let message =
+                "would deal examples that clients have trained on to those who hold them out; take held_out out";
+            return refuse(format!("shift.{index}.labels"), message);
+        }
+        Ok(())
+    }
 }
 
 /// A model of the rows, and the sum of two such models for clusters of edge servers: `None` without scores of classes.
@@ -115,8 +149,8 @@ pub trait LabelledSettings: std::fmt::Debug + Send + Sync {
 
 impl<T: LabelledSettings> TaskSettings for T {
     fn about(&self) -> About {
-        let Keys { drift, held_out, .. } = self.keys();
-        About { drift, holds_out: held_out > 0.0, ..About::training(T::NAME) }
+        let Keys { drift, held_out, shift, .. } = self.keys();
+        About { drift, shifts: !shift.is_empty(), holds_out: held_out > 0.0, ..About::training(T::NAME) }
     }
 
     fn measures(&self) -> Measures {
@@ -144,6 +178,7 @@ impl<T: LabelledSettings> TaskSettings for T {
             return Err(Complaint::new("held_out", message));
         }
         self.metrics()?;
+        self.keys().check_shift()?;
         match drift {
             Some(Drift { round: 0, .. }) => Err(Complaint::new("drift.round", "found 0; rounds are numbered from 1")),
             _ => Ok(()),
@@ -166,15 +201,27 @@ impl<T: LabelledSettings> TaskSettings for T {
         if let Some(start) = keys.start {
             *start = base.join(&*start);
         }
+        keys.shift
+            .iter_mut()
+            .filter_map(|shift| shift.labels.as_mut())
+            .for_each(|labels| labels.resolve_paths(base, data));
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let Keys { data, start, .. } = self.keys();
-        data.map_or_else(Vec::new, DataConfig::files).into_iter().chain(start.cloned()).collect()
+        let Keys { data, start, shift, .. } = self.keys();
+        let labels = shift.iter().filter_map(|shift| shift.labels.as_ref()).flat_map(PartitionConfig::files);
+        data.map_or_else(Vec::new, DataConfig::files).into_iter().chain(start.cloned()).chain(labels).collect()
     }
 
     fn material(&self, streams: &Streams, cache: &DataCache) -> Result<Option<Box<dyn Material>>, TaskError> {
-        let Keys { data, normalize, start, partition, validation, held_out, .. } = self.keys();
+        let Keys { data, normalize, start, partition, validation, held_out, shift, .. } = self.keys();
+        // What is changed is normalised afterwards.
+        let is_changed = partition.feature_skew().is_some() || shift.iter().any(|shift| shift.features.is_some());
+        let later = is_changed.then(|| {
+            let key = format!("{} {self:?}", streams.seed());
+            Later { normalize, key, copies: cache.of::<InUse<Split>>() }
+        });
+        let normalize = normalize && later.is_none();
         let data = match data {
             Some(data) => data.load(normalize, streams, cache)?,
             None => cache.drawn(format!("{normalize} {self:?}"), streams, || {
@@ -188,7 +235,10 @@ impl<T: LabelledSettings> TaskSettings for T {
         let (partition, start, metrics) =
             (partition.clone(), start.cloned(), self.metrics().map_err(TaskError::Setting)?);
         let shares = Shares { partition, validation, held_out };
-        Ok(Some(Box::new(Rows { data, model, additive, clusters: None, personal: None, shares, start, metrics })))
+        let shifts = shift.to_vec();
+        let rows =
+            Rows { data, later, model, additive, clusters: None, personal: None, shares, shifts, start, metrics };
+        Ok(Some(Box::new(rows)))
     }
 }
 
@@ -196,6 +246,8 @@ impl<T: LabelledSettings> TaskSettings for T {
 struct Rows {
     /// Train and test examples.
     data: Arc<Split>,
+    /// What is left to be done to them.
+    later: Option<Later>,
     /// The model.
     model: Box<dyn Model>,
     /// The sum of two such models, for clusters of edge servers; `None` without scores of classes.
@@ -206,10 +258,22 @@ struct Rows {
     personal: Option<(Divided, Option<u32>)>,
     /// Which rows are whose.
     shares: Shares,
+    /// How they change over time.
+    shifts: Vec<Shift>,
     /// The file of the weights to start from, if they are not drawn.
     start: Option<PathBuf>,
     /// Further metrics.
     metrics: Vec<&'static Definition>,
+}
+
+/// What is done to examples when it is known whose they are.
+struct Later {
+    /// Whether they are then standardised.
+    normalize: bool,
+    /// By which the result is known.
+    key: String,
+    /// Results that somebody uses.
+    copies: Arc<InUse<Split>>,
 }
 
 /// Which training rows are whose.
@@ -296,7 +360,9 @@ impl Material for Rows {
     fn deal(self: Box<Self>, clients: usize, sizes: &[u32], streams: &Streams) -> Result<Arc<dyn Task>, TaskError> {
         let dealt = self.shares.deal(&self.data.train, (clients, sizes), streams)?;
         let personal = self.personal.clone();
-        let task = self.task(dealt)?;
+        let seen = self.seen(&dealt, (clients, sizes), streams)?;
+        let later = self.shifted(&dealt, seen.clone(), (clients, sizes), streams)?;
+        let task = self.task(dealt, seen)?.with_shifts(later);
         Ok(match personal {
             Some((parts, private_epochs)) => task.with_personal_layers(parts, private_epochs, streams),
             None => Arc::new(task),
@@ -310,14 +376,39 @@ impl Material for Rows {
         streams: &Streams,
     ) -> Result<Option<Arc<dyn Task>>, TaskError> {
         let dealt = self.shares.deal(&self.data.train, (clients, sizes), streams)?;
+        let (data, _) = self.seen(&dealt, (clients, sizes), streams)?;
         let (train, own) = (dealt.train.pooled(), dealt.own.map(|own| own.pooled()));
-        Ok(Some(Arc::new(self.task(Dealt { train, own, ..dealt })?)))
+        Ok(Some(Arc::new(self.task(Dealt { train, own, ..dealt }, (data, None))?)))
     }
 }
 
 impl Rows {
-    /// The task of these shares.
-    fn task(self, Dealt { train, own, valid, test_split }: Dealt) -> Result<Labelled, TaskError> {
+    /// The examples as clients see them, and by whom each is seen, where they have manners.
+    fn seen(
+        &self,
+        dealt: &Dealt,
+        (clients, sizes): (usize, &[u32]),
+        streams: &Streams,
+    ) -> Result<(Arc<Split>, Option<Stage>), TaskError> {
+        let Some(later) = &self.later else { return Ok((self.data.clone(), None)) };
+        let parts: Vec<&Partition> = [Some(&dealt.train), dealt.own.as_ref()].into_iter().flatten().collect();
+        let valid = dealt.valid.as_deref().unwrap_or_default();
+        let skew = self.shares.partition.feature_skew();
+        let stage = skew.map(|skew| skew.stage(&self.data, &parts, valid, streams)).transpose()?;
+        if stage.is_none() && !later.normalize {
+            return Ok((self.data.clone(), None));
+        }
+        let key = format!("{} {clients} {sizes:?}", later.key);
+        let data = later.copies.of(key, || self.data.changed(stage.as_slice(), later.normalize, streams))?;
+        Ok((data, stage))
+    }
+
+    /// The task of these shares, of examples as they are seen.
+    fn task(
+        self,
+        Dealt { train, own, valid, test_split }: Dealt,
+        (data, stage): (Arc<Split>, Option<Stage>),
+    ) -> Result<Labelled, TaskError> {
         let copies = self.clusters.map_or(1, |clusters| clusters.count as usize);
         check_parameters(self.model.parameters().saturating_mul(copies)).map_err(TaskError::Network)?;
         let read = |start: PathBuf| match self.clusters {
@@ -325,7 +416,7 @@ impl Rows {
             None => read_safetensors(&*self.model, &start).map(|start| vec![start]),
         };
         let start = self.start.map(read).transpose()?;
-        let mut task = Labelled::new(self.data, self.model, train, None).with_metrics(&self.metrics);
+        let mut task = Labelled::new(data, self.model, train, None).with_metrics(&self.metrics);
         task.start = start;
         if let Some(valid) = valid {
             task = task.with_validation(valid);
@@ -337,7 +428,7 @@ impl Rows {
             task = task.with_clusters(clusters);
         }
         task.test_split = test_split;
-        Ok(task)
+        Ok(task.seen_in(stage.map_or_else(Vec::new, |stage| stage.manners)))
     }
 }
 

@@ -101,6 +101,7 @@ impl LabelledSettings for Config {
             start: None,
             partition: &self.partition,
             drift: None,
+            shift: &[],
             validation: self.validation,
             held_out: self.held_out,
             metrics: &self.metrics,
@@ -108,7 +109,8 @@ impl LabelledSettings for Config {
     }
 
     fn keys_mut(&mut self) -> KeysMut<'_> {
-        KeysMut { data: self.data.as_mut(), start: None, partition: &mut self.partition }
+        let Self { data, partition, .. } = self;
+        KeysMut { data: data.as_mut(), start: None, partition, shift: &mut [] }
     }
 
     fn check_own(&self) -> Result<(), Complaint> {

@@ -317,6 +317,7 @@ impl TaskSettings for Config {
 
     fn check(&self) -> Result<(), Complaint> {
         self.data.check().map_err(|complaint| complaint.below("data"))?;
+        self.partition.check().map_err(|complaint| complaint.below("partition"))?;
         self.filters().check()?;
         if let Some(split) = &self.split {
             split.check().map_err(|complaint| complaint.below("split"))?;

@@ -17,6 +17,8 @@
 //! examples `⌊share·n⌋`, on which its own measures are made (`client_loss_mean` and its like). `metrics` adds metrics
 //! behind those that are always measured: `["f1"]`.
 //!
+//! `shift` changes data from rounds on, as `describe task/classification` defines it.
+//!
 //! # Source
 //! H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning Algorithms",
 //! 2017 (arXiv 1708.07747).
@@ -34,6 +36,7 @@
 
 use super::TaskError;
 use super::labelled::{Keys, KeysMut, LabelledSettings, Models, classes, is_none};
+use super::shift::Shift;
 use fedgenie_learning::data::Split;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::data::source::DataConfig;
@@ -57,6 +60,9 @@ pub struct Config {
     /// How training examples go to clients.
     #[serde(default)]
     pub partition: PartitionConfig,
+    /// How data change over time, by ascending round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shift: Vec<Shift>,
     /// The share of training rows that are set aside for validation before the rest goes to clients; 0 for none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub validation: f64,
@@ -80,6 +86,7 @@ impl LabelledSettings for Config {
             start: self.start.as_ref(),
             partition: &self.partition,
             drift: None,
+            shift: &self.shift,
             validation: self.validation,
             held_out: self.held_out,
             metrics: &self.metrics,
@@ -87,7 +94,8 @@ impl LabelledSettings for Config {
     }
 
     fn keys_mut(&mut self) -> KeysMut<'_> {
-        KeysMut { data: Some(&mut self.data), start: self.start.as_mut(), partition: &mut self.partition }
+        let Self { data, start, partition, shift, .. } = self;
+        KeysMut { data: Some(data), start: start.as_mut(), partition, shift }
     }
 
     fn models(&self, data: &Split) -> Result<Models, TaskError> {

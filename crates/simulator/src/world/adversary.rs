@@ -125,6 +125,9 @@ impl AdversaryConfig {
                 if others.drifts {
                     return refuse("is not defined where data move from server to server; take drift out".to_owned());
                 }
+                if others.shifts {
+                    return refuse("is not defined where data change over time; take shift out".to_owned());
+                }
                 let Some(task) = task else { return Ok((hostile, None)) };
                 return match task.relabelled(&hostile) {
                     Ok(task) => Ok((hostile, Some(task))),
@@ -189,4 +192,6 @@ pub(super) struct Others {
     pub is_hindsight: bool,
     /// Whether data move.
     pub drifts: bool,
+    /// Whether data change in another way.
+    pub shifts: bool,
 }

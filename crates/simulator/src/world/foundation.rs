@@ -55,7 +55,7 @@ impl WorldPlan {
         let outline = Outline { clients, servers: servers(&rule), planned: self.planned };
         self.task.check_outline(&outline).map_err(TaskError::Setting)?;
         self.check_servers(&rule)?;
-        self.drift(&rule, None)?;
+        self.changes(&rule, None)?;
         let mut clusters = self.cluster_models(&rule)?;
         let made = clusters.as_ref().zip(material.as_mut()).and_then(|(clusters, material)| {
             let model = clusters.model;
@@ -221,6 +221,7 @@ impl WorldPlan {
             meters_speeds: !self.meters.is_empty(),
             is_hindsight: self.hindsight.is_some(),
             drifts: self.task.about().drift.is_some(),
+            shifts: self.task.about().shifts,
         };
         let (adversaries, task) = config.found(population, (task, algorithm), streams, others)?;
         Ok((Some(adversaries), task))

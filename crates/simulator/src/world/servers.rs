@@ -1,6 +1,6 @@
 //! Edge servers and the data of their clients: the partition's, and data that move.
 
-use super::{Moved, WorldError, WorldPlan};
+use super::{Change, WorldError, WorldPlan};
 use crate::protocol::Rule;
 use crate::task::Task;
 use fedgenie_core::id::ClientId;
@@ -38,7 +38,7 @@ impl WorldPlan {
     ///
     /// # Errors
     /// If there are no edge servers, or they have different numbers of clients.
-    pub(super) fn drift(&self, rule: &Rule, task: Option<&dyn Task>) -> Result<Option<Moved>, WorldError> {
+    pub(super) fn drift(&self, rule: &Rule, task: Option<&dyn Task>) -> Result<Option<Change>, WorldError> {
         let Some(drift) = self.task.about().drift else { return Ok(None) };
         let path = format!("task.{}.drift", self.task.about().name);
         let Rule::Hierarchical(rule) = rule else {
@@ -60,6 +60,6 @@ impl WorldPlan {
             members.iter().zip(from).for_each(|(client, source)| sources[client.index()] = *source);
         }
         let moved = task.dealt().and_then(|dealt| dealt.with_data_of(&sources));
-        Ok(moved.map(|moved| (drift, moved)))
+        Ok(moved.map(|moved| Change::new(drift.round, moved, Some(drift))))
     }
 }

@@ -94,6 +94,14 @@ pub enum PartitionError {
         /// Number of clients.
         clients: usize,
     },
+    /// Features cannot be changed like this.
+    #[error("feature-skew.{key}: {message}")]
+    Features {
+        /// The key.
+        key: &'static str,
+        /// The fault and the remedy.
+        message: String,
+    },
     /// A file of counts.
     #[error(transparent)]
     Counts(#[from] CountsError),

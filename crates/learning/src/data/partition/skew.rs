@@ -17,7 +17,7 @@
 
 use super::Partition;
 use super::balance::balance_index;
-use crate::data::Dataset;
+use crate::data::{Dataset, Manner};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float;
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,10 @@ pub struct Skew {
     /// [`crate::task::DealtData::class_counts`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ClassCounts>,
+    /// How the features of each client are changed, where they differ and there are at most [`MOST_SIZES`] clients; see
+    /// [`super::feature_skew`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<Manner>,
 }
 
 /// Examples of each class of an edge server.
@@ -97,6 +101,7 @@ impl Partition {
             sizes: told,
             labels: self.label_skew(data, aside),
             servers: Vec::new(),
+            features: Vec::new(),
         }
     }
 

@@ -178,6 +178,14 @@ impl DealtData for WithOwnModels {
         Some(Arc::new(Self { shared: self.shared.moved(sources), ..self.clone() }))
     }
 
+    fn shifts(&self) -> Vec<(u32, Arc<dyn Task>)> {
+        let one = |(round, later): &(u32, Labelled)| {
+            let task: Arc<dyn Task> = Arc::new(Self { shared: later.clone(), ..self.clone() });
+            (*round, task)
+        };
+        self.shared.shifts.iter().map(one).collect()
+    }
+
     fn with_fewer_tests(&self, most: usize) -> Option<(Arc<dyn Task>, f64)> {
         let (shared, share) = self.shared.thinned(most)?;
         Some((Arc::new(Self { shared, ..self.clone() }), share))

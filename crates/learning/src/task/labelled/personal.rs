@@ -246,4 +246,12 @@ impl DealtData for WithPersonalLayers {
     fn with_data_of(&self, sources: &[ClientId]) -> Option<Arc<dyn Task>> {
         Some(Arc::new(Self { whole: self.whole.moved(sources), ..self.clone() }))
     }
+
+    fn shifts(&self) -> Vec<(u32, Arc<dyn Task>)> {
+        let one = |(round, later): &(u32, Labelled)| {
+            let task: Arc<dyn Task> = Arc::new(Self { whole: later.clone(), ..self.clone() });
+            (*round, task)
+        };
+        self.whole.shifts.iter().map(one).collect()
+    }
 }

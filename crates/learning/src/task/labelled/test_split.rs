@@ -10,6 +10,7 @@
 //! examples. Every test example belongs to one server; a server may have none.
 
 use super::Labelled;
+use crate::data::Split;
 use crate::data::partition::TestSplit;
 use crate::data::partition::two_level::{clients_of, split_by_owners, split_by_shares};
 use fedgenie_core::id::ClientId;
@@ -19,7 +20,7 @@ use ndarray::{Array2, s};
 impl Labelled {
     /// The test examples of each server; `servers` are the clients of each.
     pub(super) fn deal_test(&self, servers: &[Vec<ClientId>], streams: &Streams) -> Vec<Vec<u32>> {
-        let test = &self.data.test;
+        let test = &self.divided().test;
         let parts = match (self.test_groups(servers), test.classes()) {
             (Some(owners), _) => split_by_owners(&owners, &self.sizes(servers), streams),
             (None, Some((_, classes))) => {
@@ -32,10 +33,15 @@ impl Labelled {
         (0..servers.len()).map(|server| parts.client(ClientId::from_index(server)).into_owned()).collect()
     }
 
+    /// The examples with the labels that decide.
+    fn divided(&self) -> &Split {
+        self.divided_by.as_ref().unwrap_or(&self.data)
+    }
+
     /// For each test example, the server whose clients train on its group; `None` if groups are not kept whole.
     fn test_groups(&self, servers: &[Vec<ClientId>]) -> Option<Vec<Option<usize>>> {
         let TestSplit::Groups = self.test_split.as_ref()? else { return None };
-        let (train, test) = (self.data.train.groups()?, self.data.test.groups()?);
+        let (train, test) = (self.divided().train.groups()?, self.divided().test.groups()?);
         let numbers = train.iter().max().map_or(0, |&largest| largest as usize + 1);
         let mut server_of = vec![None; numbers];
         for (server, members) in servers.iter().enumerate() {
@@ -63,7 +69,7 @@ impl Labelled {
         if let Some(known) = of_partition {
             let both = known.ncols().min(classes);
             shares.slice_mut(s![.., ..both]).assign(&known.slice(s![.., ..both]));
-        } else if let Some((labels, _)) = self.data.train.classes() {
+        } else if let Some((labels, _)) = self.divided().train.classes() {
             for (mut row, members) in shares.rows_mut().into_iter().zip(servers) {
                 for example in members.iter().flat_map(|&client| self.partition.client(client).into_owned()) {
                     if let Some(count) = row.get_mut(usize::from(labels[example as usize])) {
@@ -91,7 +97,7 @@ impl Labelled {
 mod tests {
     use super::*;
     use crate::data::partition::{Partition, PartitionConfig};
-    use crate::data::{Dataset, Split, Targets};
+    use crate::data::{Dataset, Targets};
     use crate::model::SoftmaxRegression;
     use std::sync::Arc;
 

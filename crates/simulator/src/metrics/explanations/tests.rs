@@ -31,6 +31,7 @@ fn play(fold: &mut ExplanationFold, round: u32, chosen: &[Record<'_>], explain: 
         servers: None,
         explain: Some(&objects),
         updates: None,
+        shifts: None,
         adversaries: None,
         privacy: None,
         levels_j: None,

@@ -67,7 +67,7 @@ impl Learning<'_> {
     /// The part of the work that a trial lets through: all of it without one.
     fn tried(&self, mut work: Vec<Work>) -> Vec<Work> {
         let Some(trial) = &self.trial else { return work };
-        work.retain(|work| self.task.examples(work.client) > 0);
+        work.retain(|work| self.examples_at(work) > 0);
         if work.is_empty() {
             return work;
         }

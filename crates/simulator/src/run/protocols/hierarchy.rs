@@ -303,7 +303,7 @@ impl<'w> Hierarchy<'w> {
 
     /// The training examples that an edge server's clients have now, by which the cloud weighs its model.
     fn examples_of(&self, server: &Server<'_>, edge: EdgeId) -> usize {
-        let moved = server.learning.as_ref().filter(|learning| learning.has_drifted);
+        let moved = server.learning.as_ref().filter(|learning| learning.changes > 0);
         let now = |learning: &Learning<'_>| learning.examples_of(&self.rule.members[edge.index()]);
         moved.map_or(self.sizes[edge.index()] as usize, now)
     }

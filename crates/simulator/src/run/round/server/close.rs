@@ -303,6 +303,7 @@ impl<'w> Server<'w> {
         engine.note(&Record::Closed { round, time: closed, reward, regret, down_bytes, up_bytes })?;
         let is_recorded = round.0.is_multiple_of(self.settings.record_every);
         engine.digests.seal(is_recorded && engine.sink.wants_checksums(), &mut self.mark);
+        let has_shifts = engine.world.changes.iter().any(|change| change.drift.is_none());
         let hostile = engine.world.adversaries.as_ref().map(|hostile| {
             let mut found = jobs.selected.clone();
             found.retain(|&client| hostile.has(client));
@@ -332,6 +333,7 @@ impl<'w> Server<'w> {
             servers: servers.as_deref(),
             explain: self.settings.explain.then_some(&*self.explanations),
             updates: self.settings.updates.then_some(&self.updates),
+            shifts: has_shifts.then(|| engine.world.changes_by(round)),
             adversaries: hostile.as_deref(),
             privacy: privacy.as_ref(),
             levels_j: levels.as_deref(),
