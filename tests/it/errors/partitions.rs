@@ -119,6 +119,16 @@ pub const CASES: &[Case] = &[
             other => panic!("{other:?}"),
         }
     }),
+    ("PartitionError::Features", || {
+        let scenario = format!(
+            "{PLAIN}[task.softmax-regression]\ndata = {{ synthetic = {{ classes = 3, height = 3, width = 3, train = 40, test = 6 }} }}\n\
+             partition = {{ feature-skew = {{ rotation = {{ each = [30] }} }} }}\n{TRAINING}"
+        );
+        match refused_task(&scenario, &[]) {
+            TaskError::Partition(error) => told(error),
+            other => panic!("{other:?}"),
+        }
+    }),
     ("CountsError::Read", || told(not_there())),
     ("CountsError::TooLarge", || told(too_large())),
     ("CountsError::Empty", || told_of("a,b,c\n")),
