@@ -120,6 +120,30 @@ fn rounds_of_too_few_are_abandoned() {
     }
 }
 
+/// Rounds of edge servers too, and they are counted, named and warned of.
+#[test]
+fn rounds_of_too_few_at_edges_are_told() {
+    let text = format!(
+        "{}[population.latency]\ndownload = {{ constant = \"0 s\" }}\nupload = {{ constant = \"0 s\" }}\n\
+         compute = {{ exponential = {{ mean = \"1 s\" }} }}\n[task.none]\npayload = \"1 kB\"\n\
+         [protocol.hierarchical]\nedges = 3\ncohort = 3\nedge_rounds = 2\ntimeout = \"1 s\"\n[policy.random]\n\
+         {SECTION}threshold = 1.0\n",
+        changed(NINE, "rounds = 7", "rounds = 20")
+    );
+    let place = Workplace::with(&text);
+    place.run_into("out", &[]);
+    let run = place.json("out/runs/random-s1/run.json");
+    let rounds = place.lines("out/runs/random-s1/rounds.jsonl");
+    let named: usize =
+        rounds.iter().map(|round| round["abandoned_edges"].as_array().map_or(0, |edges| edges.len())).sum();
+    // Two rounds of each of three servers; all three updates within a second are rare: (1 − 1/e)³ = 0.25.
+    assert_eq!(run["outcomes"]["edge_rounds"], 20 * 3 * 2);
+    assert_eq!(run["outcomes"]["abandoned_edge_rounds"], named);
+    assert!((70..=105).contains(&named), "{named}");
+    let told = format!("{named} of 120 rounds of edge servers were abandoned");
+    assert!(run["warnings"].to_string().contains(&told), "{}", run["warnings"]);
+}
+
 /// Under every protocol in which clients are selected together a run goes on to the same end when it is saved after
 /// every round.
 #[test]

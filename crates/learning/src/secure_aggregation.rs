@@ -28,14 +28,17 @@
 //! # Inputs
 //! `protocol`: `"bonawitz"` (if left out) or `{ secagg-plus = { neighbours = 100 } }`. `threshold`, above 0 and at most
 //! 1, two thirds if left out. `bits`, from 1 to 64, 32 if left out. `key` and `share`, bytes of a public key and of an
-//! encrypted share, 32 if left out. `agreement`, duration of a key agreement; `mask_rate`, numbers of masks a second;
-//! `share_rate`, products of shares a second; what is left out takes no time.
+//! encrypted share, from 1 to 65536, 32 if left out. `agreement`, duration of a key agreement; `mask_rate`, numbers of
+//! masks a second; `share_rate`, products of shares a second; both at least 1. What is left out takes no time. Bytes
+//! take time over the links of devices; laws of latency are durations whatever travels.
 //!
 //! It is for rounds of one server, or of edge servers, without carried updates. Refused are whatever wants single
 //! updates: robust combinations, `afl-minimax`, a program's own combination, policies that look at updates or at the
 //! quality of subsets; encodings of updates, whose sum is not the encoding of a sum; tasks with tables, of which
-//! clients send some rows; recorded logs, whose durations are replayed as they are; and regret in hindsight, as with a quorum.
-//! Policies may read losses and answers of single clients, which travel beside the sum: a warning says so.
+//! clients send some rows; recorded logs, whose durations are replayed as they are; meters of mean speeds, where bytes
+//! or computing take time; and regret in hindsight, as with a quorum. A `[budget]` counts every job at its price in a
+//! round of the largest size. Policies may read losses and answers of single clients, which travel beside the sum: a
+//! warning says so.
 //!
 //! # Source
 //! `bonawitz`: K. Bonawitz et al., "Practical secure aggregation for privacy-preserving machine learning", CCS 2017,
@@ -48,8 +51,8 @@
 //! Steps in which everybody waits for the slowest are not played: their bytes travel with the model and the update of
 //! the client, so that a round of the real protocol takes longer. Clients that are lost cost the others nothing more,
 //! and the server's own computing takes no time. The threshold of `secagg-plus` is a share of all that are selected,
-//! and not of each client's neighbours. Signatures, and the round of consistency checks of the active adversary, are left
-//! out.
+//! and not of each client's neighbours. Signatures, and the round of consistency checks of the active adversary, are
+//! left out.
 //!
 //! # Cost
 //! A few operations a job.
@@ -156,8 +159,14 @@ impl SecureAggregationConfig {
             return Err(Complaint::new("bits", format!("found {}; expected a number from 1 to 64", self.bits)));
         }
         for (key, rate) in [("mask_rate", self.mask_rate), ("share_rate", self.share_rate)] {
-            if let Some(found) = rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
-                return Err(Complaint::new(key, format!("found {found}; expected a number above 0, of a second")));
+            if let Some(found) = rate.filter(|rate| !(rate.is_finite() && *rate >= 1.0)) {
+                let message = format!("found {found}; expected how many are worked out in a second, at least 1");
+                return Err(Complaint::new(key, message));
+            }
+        }
+        for (key, bytes) in [("key", self.key), ("share", self.share)] {
+            if !(1..=65_536).contains(&bytes) {
+                return Err(Complaint::new(key, format!("found {bytes}; expected from 1 to 65536 bytes")));
             }
         }
         Ok(())

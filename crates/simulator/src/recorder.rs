@@ -61,6 +61,10 @@ pub struct RoundJobs {
     pub lost_late: Vec<(DroppedJob, Round)>,
     /// Edge servers that were sent a model, in dispatch order.
     pub edges: Vec<EdgeId>,
+    /// Rounds of edge servers that closed.
+    pub edge_rounds: u64,
+    /// Edge servers one of whose rounds left their model as it was, in order of time.
+    pub abandoned_edges: Vec<EdgeId>,
     /// Models of edge servers that arrived, where these do not wait for each other, in order of arrival.
     pub edge_models: Vec<ArrivedModel>,
     /// Policies' other decisions about the selected clients.
@@ -81,7 +85,19 @@ pub struct ArrivedModel {
 impl RoundJobs {
     /// Empties all lists and keeps their memory.
     pub fn clear(&mut self) {
-        let Self { selected, arrived, late, dropped, joined, lost_late, edges, edge_models, decisions } = self;
+        let Self {
+            selected,
+            arrived,
+            late,
+            dropped,
+            joined,
+            lost_late,
+            edges,
+            edge_rounds,
+            abandoned_edges,
+            edge_models,
+            decisions,
+        } = self;
         selected.clear();
         arrived.clear();
         late.clear();
@@ -89,6 +105,8 @@ impl RoundJobs {
         joined.clear();
         lost_late.clear();
         edges.clear();
+        *edge_rounds = 0;
+        abandoned_edges.clear();
         edge_models.clear();
         decisions.clear();
     }
@@ -301,8 +319,19 @@ impl RoundSummary<'_> {
     /// The round as one JSON object.
     pub fn to_json(&self) -> Value {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| json!(client.0)).collect::<Vec<_>>();
-        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models, decisions } =
-            self.jobs;
+        let RoundJobs {
+            selected,
+            arrived,
+            late,
+            dropped,
+            joined,
+            lost_late,
+            edges,
+            edge_rounds: _,
+            abandoned_edges,
+            edge_models,
+            decisions,
+        } = self.jobs;
         let mut object = Map::new();
         object.insert("round".to_owned(), json!(self.round.0));
         object.insert("opened_s".to_owned(), json!(self.opened.seconds()));
@@ -332,6 +361,9 @@ impl RoundSummary<'_> {
             object.insert("edges".to_owned(), json!(edges));
             let (down_bytes, up_bytes) = self.edge_bytes;
             object.insert("edge_tier".to_owned(), json!({ "down_bytes": down_bytes, "up_bytes": up_bytes }));
+        }
+        if !abandoned_edges.is_empty() {
+            object.insert("abandoned_edges".to_owned(), json!(abandoned_edges));
         }
         if self.is_abandoned {
             object.insert("abandoned".to_owned(), json!(true));

@@ -237,6 +237,10 @@ impl WorldPlan {
         }
         let task_name = self.task.about().name;
         let changes = self.changes(&protocol.rule, task.as_deref())?;
+        let never = changes.iter().filter(|change| self.rounds.is_some_and(|rounds| change.round > rounds));
+        warnings.extend(never.map(|change| {
+            format!("data change in round {}, after the last round of [stop]: no run sees that", change.round)
+        }));
         Ok(World {
             streams,
             population,

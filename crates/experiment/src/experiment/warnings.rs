@@ -16,7 +16,8 @@ pub(super) use targets::backward as backward_targets;
 
 /// The warnings at the end of a run, in sentences.
 pub(super) fn of_run(world: &World, run: &RunSummary) -> Vec<String> {
-    let of_rounds = without_arrivals(run).into_iter().chain(mostly_abandoned(run));
+    let of_rounds =
+        without_arrivals(run).into_iter().chain(mostly_abandoned(run)).chain(mostly_abandoned_at_edges(run));
     of_rounds.chain(worse_than_at_first(world, run)).chain(never_finite(run)).chain(not_covered(run)).collect()
 }
 
@@ -38,14 +39,26 @@ fn never_finite(run: &RunSummary) -> Option<String> {
     (!never.is_empty()).then(told)
 }
 
-/// Most rounds had fewer updates than they need, and made no model.
+/// At least half of the rounds had fewer updates than they need, and made no model.
 fn mostly_abandoned(run: &RunSummary) -> Option<String> {
     let (abandoned, rounds) = (run.outcomes.abandoned_rounds, u64::from(run.rounds));
     let told = || {
         let (abandoned, rounds) = (with_commas(abandoned), with_commas(rounds));
         format!("{abandoned} of {rounds} rounds were abandoned: fewer updates arrived than a round needs")
     };
-    (run.arrived > 0 && 2 * abandoned > rounds).then(told)
+    (run.arrived > 0 && 2 * abandoned >= rounds && abandoned > 0).then(told)
+}
+
+/// At least half of the rounds of edge servers had fewer updates than they need, and left their models as they were.
+fn mostly_abandoned_at_edges(run: &RunSummary) -> Option<String> {
+    let (abandoned, rounds) = (run.outcomes.abandoned_edge_rounds, run.outcomes.edge_rounds);
+    let told = || {
+        let (abandoned, rounds) = (with_commas(abandoned), with_commas(rounds));
+        format!(
+            "{abandoned} of {rounds} rounds of edge servers were abandoned: fewer updates arrived than a round needs"
+        )
+    };
+    (abandoned > 0 && 2 * abandoned >= rounds).then(told)
 }
 
 /// No update ever arrived.

@@ -40,10 +40,10 @@ use std::f64::consts::PI;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manner {
     /// Degrees, counter-clockwise.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_whole_turn")]
     pub rotation: f64,
     /// Factor and summand of each channel; none if colours stay.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "keeps_colours")]
     pub colour: Vec<[f64; 2]>,
     /// Standard deviation of the noise.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -53,6 +53,22 @@ pub struct Manner {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &f64) -> bool {
     *number == 0.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_whole_turn(degrees: &f64) -> bool {
+    degrees.rem_euclid(360.0) == 0.0
+}
+
+fn keeps_colours(colour: &[[f64; 2]]) -> bool {
+    colour.iter().all(|of_channel| *of_channel == [1.0, 0.0])
+}
+
+impl Manner {
+    /// Whether it changes nothing.
+    pub fn is_plain(&self) -> bool {
+        is_whole_turn(&self.rotation) && keeps_colours(&self.colour) && is_zero(&self.noise)
+    }
 }
 
 /// A change of the features of some examples.

@@ -19,9 +19,11 @@ pub(super) struct TargetRow<'a> {
     up_bytes: Option<u64>,
     compute_s: Option<f64>,
     probe_compute_s: Option<f64>,
+    energy_j: Option<f64>,
     since_round: Option<u32>,
     since_s: Option<f64>,
     since_bytes: Option<u64>,
+    since_energy_j: Option<f64>,
 }
 
 impl<'a> RunRow<'a> for TargetRow<'a> {
@@ -48,9 +50,11 @@ pub(super) fn rows(of: OfRun<'_>) -> Vec<TargetRow<'_>> {
             up_bytes: found.map(|found| found.up_bytes),
             compute_s: found.map(|found| found.compute_s),
             probe_compute_s: found.map(|found| found.probe_compute_s),
+            energy_j: None,
             since_round: None,
             since_s: None,
             since_bytes: None,
+            since_energy_j: None,
         });
     }
     // A target that a scenario states twice is one.
@@ -72,9 +76,11 @@ fn of_target<'a>(of: OfRun<'a>, reached: &'a Reached) -> TargetRow<'a> {
         up_bytes: reached.up_bytes,
         compute_s: reached.compute_s,
         probe_compute_s: reached.probe_compute_s,
+        energy_j: reached.energy_j,
         since_round: reached.since_round,
         since_s: reached.since_s,
         since_bytes: reached.since_bytes,
+        since_energy_j: reached.since_energy_j,
     }
 }
 
@@ -105,11 +111,13 @@ pub(super) fn table<'a>() -> Table<'a, TargetRow<'a>> {
         .with(number("probe_compute_s", "s", "computing of all clients for probes by then"), |row| {
             Cell::number(row.probe_compute_s)
         })
+        .with(number("energy_j", "J", "drawn by jobs from batteries by then"), |row| Cell::number(row.energy_j))
         .with(
             count("since_round", "", "round of the last evaluation before that; of the last of all, if never reached"),
             |row| Cell::count(row.since_round.map(u64::from)),
         )
         .with(number("since_s", "s", "virtual time of that evaluation"), |row| Cell::number(row.since_s))
         .with(count("since_bytes", "B", "bytes of clients by then, both ways"), |row| Cell::count(row.since_bytes))
+        .with(number("since_energy_j", "J", "drawn by jobs by then"), |row| Cell::number(row.since_energy_j))
         .with_changed()
 }

@@ -35,6 +35,17 @@ pub struct Outcomes {
     /// Rounds that left the model as it was.
     #[serde(default)]
     pub abandoned_rounds: u64,
+    /// Rounds of edge servers.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub edge_rounds: u64,
+    /// Those of them that left the edge server's model as it was.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub abandoned_edge_rounds: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Outcomes {
@@ -43,6 +54,8 @@ impl Outcomes {
         self.late += round.jobs.late.len() as u64;
         self.joined += round.jobs.joined.len() as u64;
         self.abandoned_rounds += u64::from(round.is_abandoned);
+        self.edge_rounds += round.jobs.edge_rounds;
+        self.abandoned_edge_rounds += round.jobs.abandoned_edges.len() as u64;
         round.jobs.dropped.iter().for_each(|job| add(&mut self.dropped, job));
         round.jobs.lost_late.iter().for_each(|(job, _)| add(&mut self.lost_late, job));
     }

@@ -107,6 +107,16 @@ impl Shift {
                 "says whose examples change, as clients does; take one of the two out",
             ));
         }
+        if let Some(clients) = &self.clients {
+            let mut sorted = clients.clone();
+            sorted.sort_unstable();
+            if clients.is_empty() {
+                return Err(Complaint::new("clients", "names none; expected at least one, or take the entry out"));
+            }
+            if let Some(twice) = sorted.windows(2).find(|two| two[0] == two[1]) {
+                return Err(Complaint::new("clients", format!("names client {} twice", twice[0])));
+            }
+        }
         if let Some(share) = self.share {
             check("share", share, 0.0..=1.0, "a number from 0 to 1")?;
         }
@@ -142,9 +152,18 @@ impl FeatureShift {
         let (any, least) = (f64::NEG_INFINITY.., 0.0..);
         rotation.map_or(Ok(0.0), |rotation| check("rotation", rotation, any.clone(), "a number"))?;
         noise.map_or(Ok(0.0), |noise| check("noise", noise, least, "a number of at least 0"))?;
-        let Some(ColourShift { contrast, brightness }) = *colour else { return Ok(()) };
+        let Some(ColourShift { contrast, brightness }) = *colour else { return self.check_effect() };
         check("colour.contrast", contrast, any.clone(), "a number")?;
-        check("colour.brightness", brightness, any, "a number").map(|_| ())
+        check("colour.brightness", brightness, any, "a number")?;
+        self.check_effect()
+    }
+
+    /// Refuses what leaves all features as they are.
+    fn check_effect(&self) -> Result<(), Complaint> {
+        match self.manner(1).is_plain() {
+            true => Err(Complaint::new("", "changes nothing: every feature stays as it is; take it out")),
+            false => Ok(()),
+        }
     }
 
     /// The key that needs images, if one does.
@@ -202,6 +221,10 @@ mod tests {
             ),
             (json!([{ "round": 3 }]), "0", "changes nothing"),
             (json!([{ "round": 3, "features": {} }]), "0.features", "changes nothing"),
+            (json!([{ "round": 3, "features": { "rotation": 360 } }]), "0.features", "changes nothing"),
+            (json!([{ "round": 3, "features": { "noise": 0, "colour": {} } }]), "0.features", "changes nothing"),
+            (json!([{ "round": 3, "concept": [[0, 1]], "clients": [] }]), "0.clients", "names none"),
+            (json!([{ "round": 3, "concept": [[0, 1]], "clients": [4, 1, 4] }]), "0.clients", "client 4 twice"),
             (json!([{ "round": 3, "features": { "noise": -1 } }]), "0.features.noise", "found -1"),
             (json!([{ "round": 3, "concept": [] }]), "0.concept", "pairs of two classes"),
             (json!([{ "round": 3, "concept": [[0, 1], [0, 2]] }]), "0.concept", "pairs of two classes"),

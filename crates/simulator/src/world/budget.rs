@@ -129,7 +129,7 @@ impl WorldPlan {
             && budget.least < rule.quorum
         {
             warnings.push(format!(
-                "at its end the budget may pay for rounds of fewer clients than the quorum of {}, which are abandoned; give \
+                "at its end the budget may pay for rounds of fewer than {} clients, which are abandoned; give \
                  [budget] least = {}",
                 rule.quorum, rule.quorum
             ));

@@ -195,6 +195,10 @@ impl WorldPlan {
         let sends_parts = task.is_some_and(|task| task.partial().is_some()) || algorithm.sends_more();
         let message = match () {
             () if self.meters.is_empty() => return Ok(()),
+            () if algorithm.secure.is_some() && (population.has_links() || algorithm.works_more()) => {
+                "mean speeds are those of usual jobs, and secure aggregation adds bytes and computing to each; take the \
+                 meters, or [privacy.secure-aggregation], out"
+            }
             () if sends_parts && population.has_links() => {
                 "mean speeds are not defined where transfers over links take as long as the rows of a job need, \
                  which differ from job to job; give latency instead of device, send whole tables, or take the meters out"

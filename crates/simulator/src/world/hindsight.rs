@@ -175,8 +175,8 @@ fn undefined(population: &Population, rule: &Rule, trains: bool) -> Option<&'sta
     }
     if rule.quorum > 0 {
         return Some(
-            "is not defined with a quorum: an update's value would depend on how many others arrive; take one of the \
-             two out",
+            "is not defined where rounds of few updates are abandoned (by a quorum, secure aggregation, or a combination \
+             that needs so many): an update's value would depend on how many others arrive; take one of the two out",
         );
     }
     None

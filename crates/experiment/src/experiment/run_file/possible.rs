@@ -16,7 +16,9 @@ pub fn is_possible(run: &RunSummary) -> bool {
     let RunMetrics { durations, selections, clients, explanations } = &run.metrics;
     let outcomes = &run.outcomes;
     let lost = outcomes.dropped.iter().chain(&outcomes.lost_late).map(|lost| lost.jobs);
-    all_counts([outcomes.arrived, outcomes.late, outcomes.joined, outcomes.abandoned_rounds])
+    let rounds = [outcomes.abandoned_rounds, outcomes.edge_rounds, outcomes.abandoned_edge_rounds];
+    all_counts([outcomes.arrived, outcomes.late, outcomes.joined])
+        && all_counts(rounds)
         && all_counts(lost)
         && are_durations(durations)
         && are_selections(selections, run.rounds)

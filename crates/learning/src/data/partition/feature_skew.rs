@@ -232,7 +232,12 @@ impl FeatureSkew {
             };
             let noise = of(&self.noise, NOISE_SD);
             if noise < 0.0 {
-                return refuse("noise", format!("found {noise} for client {client}; expected a number of at least 0"));
+                return refuse(
+                    "noise",
+                    format!(
+                        "found {noise} for client {client}; no deviation is below 0, take uniform, choices or ramp"
+                    ),
+                );
             }
             let colour = self.colour.as_ref().map_or_else(Vec::new, |colour| {
                 let [mut contrasts, mut brightnesses] =

@@ -28,8 +28,8 @@ pub enum NumberPerClient {
 }
 
 /// Where a client has its own number from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum OwnNumber {
     /// A list with one for each client.
@@ -119,6 +119,24 @@ impl<'de> Deserialize<'de> for NumberPerClient {
     }
 }
 
+/// A table that should have one of these.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parts {
+    each: Option<Vec<f64>>,
+    choices: Option<Vec<f64>>,
+    uniform: Option<[f64; 2]>,
+    normal: Option<Normal>,
+    ramp: Option<[f64; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Normal {
+    mean: f64,
+    sd: f64,
+}
+
 struct NumberVisitor;
 
 impl<'de> Visitor<'de> for NumberVisitor {
@@ -144,7 +162,22 @@ impl<'de> Visitor<'de> for NumberVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NumberPerClient, A::Error> {
-        OwnNumber::deserialize(MapAccessDeserializer::new(map)).map(NumberPerClient::Own)
+        let Parts { each, choices, uniform, normal, ramp } = Parts::deserialize(MapAccessDeserializer::new(map))?;
+        let found = [
+            each.map(OwnNumber::Each),
+            choices.map(OwnNumber::Choices),
+            uniform.map(OwnNumber::Uniform),
+            normal.map(|Normal { mean, sd }| OwnNumber::Normal { mean, sd }),
+            ramp.map(OwnNumber::Ramp),
+        ];
+        let mut given = found.into_iter().flatten();
+        match (given.next(), given.next()) {
+            (Some(one), None) => Ok(NumberPerClient::Own(one)),
+            _ => Err(de::Error::custom(
+                "expected exactly one of each = [..], choices = [..], uniform = [a, b], normal = { mean = m, sd = s } and \
+                 ramp = [a, b]",
+            )),
+        }
     }
 }
 
@@ -203,7 +236,13 @@ mod tests {
         let each = read(json!({ "each": [1, 2] }));
         assert!(each.check_length(2).is_ok());
         assert!(each.check_length(3).unwrap_err().contains("a list of 2 values; expected 3"));
-        for value in [json!("30"), json!({ "each": [1], "uniform": [0, 1] }), json!({}), json!({ "gamma": 1 })] {
+        for value in [
+            json!("30"),
+            json!({ "each": [1], "uniform": [0, 1] }),
+            json!({}),
+            json!({ "gamma": 1 }),
+            json!({ "uniform": [0, 1], "gamma": 1 }),
+        ] {
             assert!(serde_json::from_value::<NumberPerClient>(value.clone()).is_err(), "{value}");
         }
     }

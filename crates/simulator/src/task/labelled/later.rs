@@ -4,7 +4,7 @@ use super::{Dealt, Rows, Shift, TaskError};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_learning::data::partition::{Partition, TestSplit};
+use fedgenie_learning::data::partition::{Partition, PartitionError, TestSplit};
 use fedgenie_learning::data::{Dataset, SetAside, Split, Stage};
 use fedgenie_learning::task::Shifted;
 use std::sync::Arc;
@@ -90,8 +90,9 @@ impl<'a> Course<'a> {
             };
             let outline = aside.as_ref().map(|aside| aside.outline(train));
             let left = outline.as_ref().unwrap_or(train);
-            self.train = partition.build(left, clients, sizes, &anew)?;
-            self.test_split = partition.test_split(left, &anew)?;
+            let wrong = |error: PartitionError| refused(index, "labels", error.to_string());
+            self.train = partition.build(left, clients, sizes, &anew).map_err(wrong)?;
+            self.test_split = partition.test_split(left, &anew).map_err(wrong)?;
             if let Some(aside) = &aside {
                 self.train = self.train.clone().of_rows(&aside.train);
             }
@@ -136,6 +137,11 @@ impl<'a> Course<'a> {
                 let mut all: Vec<ClientId> = (0..count).map(ClientId::from_index).collect();
                 self.streams.stream(Purpose::Partition, index as u32, WHO).shuffle(&mut all);
                 all.truncate((share * count as f64).round() as usize);
+                if all.is_empty() && share > 0.0 {
+                    let message =
+                        format!("found {share}: of {count} clients that is less than half a client; raise it");
+                    return Err(refused(index, "share", message));
+                }
                 Some(all)
             }
             (None, None) => None,

@@ -318,7 +318,9 @@ impl<'w> Edge<'w> {
         engine.clear_timer(Timer::Boundary(edge));
         self.cohort.stop_waiting(engine, false, jobs)?;
         let is_abandoned = self.cohort.arrived.len() < self.rule.edge[edge.index()].least_of(self.cohort.jobs.len());
+        jobs.edge_rounds += 1;
         if is_abandoned {
+            jobs.abandoned_edges.push(edge);
             self.cohort.arrived.iter().for_each(|&id| engine.waste(id));
         }
         let used: &[JobId] = if is_abandoned { &[] } else { &self.cohort.arrived };
