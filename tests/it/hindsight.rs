@@ -196,7 +196,7 @@ fn where_it_is_not_defined_it_is_refused() {
     refused(&with(COHORT, over), at, path, &["fewer updates are waited for than clients are asked"]);
     let carry = "[protocol.deadline]\ncohort = 3\ndeadline = \"1 s\"\nlate = { carry = {} }\n";
     refused(&with(COHORT, carry), at, path, &["late updates join a later round", "late = \"drop\""]);
-    refused(&with(COHORT, &format!("{COHORT}quorum = 2\n")), at, path, &["with a quorum"]);
+    refused(&with(COHORT, &format!("{COHORT}quorum = 2\n")), at, path, &["(by a quorum"]);
     let alone = changed(HINDSIGHT, "tau_min = \"50 ms\"\nmeters = [\"mean\", \"realised\"]\n", "meters = []\n");
     let alone = changed(&alone, "[policy.bsfl]\n", "");
     let alone = changed(&alone, "[policy.power-of-choice]\n", "");

@@ -319,19 +319,8 @@ impl RoundSummary<'_> {
     /// The round as one JSON object.
     pub fn to_json(&self) -> Value {
         let ids = |clients: &[ClientId]| clients.iter().map(|client| json!(client.0)).collect::<Vec<_>>();
-        let RoundJobs {
-            selected,
-            arrived,
-            late,
-            dropped,
-            joined,
-            lost_late,
-            edges,
-            edge_rounds: _,
-            abandoned_edges,
-            edge_models,
-            decisions,
-        } = self.jobs;
+        let RoundJobs { selected, arrived, late, dropped, joined, lost_late, edges, edge_models, decisions, .. } =
+            self.jobs;
         let mut object = Map::new();
         object.insert("round".to_owned(), json!(self.round.0));
         object.insert("opened_s".to_owned(), json!(self.opened.seconds()));
@@ -362,12 +351,9 @@ impl RoundSummary<'_> {
             let (down_bytes, up_bytes) = self.edge_bytes;
             object.insert("edge_tier".to_owned(), json!({ "down_bytes": down_bytes, "up_bytes": up_bytes }));
         }
-        if !abandoned_edges.is_empty() {
-            object.insert("abandoned_edges".to_owned(), json!(abandoned_edges));
-        }
-        if self.is_abandoned {
-            object.insert("abandoned".to_owned(), json!(true));
-        }
+        let at_edges = &self.jobs.abandoned_edges;
+        object.extend((!at_edges.is_empty()).then(|| ("abandoned_edges".to_owned(), json!(at_edges))));
+        object.extend(self.is_abandoned.then(|| ("abandoned".to_owned(), json!(true))));
         if let Some(reward) = self.reward {
             object.insert("reward".to_owned(), json!(reward));
         }

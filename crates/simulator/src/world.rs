@@ -237,7 +237,8 @@ impl WorldPlan {
         }
         let task_name = self.task.about().name;
         let changes = self.changes(&protocol.rule, task.as_deref())?;
-        let never = changes.iter().filter(|change| self.rounds.is_some_and(|rounds| change.round > rounds));
+        let is_late = |round: u32| self.rounds.is_some_and(|rounds| round > rounds);
+        let never = changes.iter().filter(|change| change.drift.is_none() && is_late(change.round));
         warnings.extend(never.map(|change| {
             format!("data change in round {}, after the last round of [stop]: no run sees that", change.round)
         }));
