@@ -234,7 +234,7 @@ fn joules_to_a_target_are_those_of_jobs() {
     for (run, policy) in summary["runs"].as_array().unwrap().iter().zip(["eafl", "random"]) {
         let played = place.lines(&format!("out/runs/{policy}-s1/rounds.jsonl"));
         let drawn = |rounds: usize| -> f64 {
-            played[..rounds].iter().flat_map(|round| ids(&round["selected"])).map(|id| Rules::job(id)).sum()
+            played[..rounds].iter().flat_map(|round| ids(&round["selected"])).map(Rules::job).sum()
         };
         let [near, far] = &run["reached"].as_array().unwrap()[..] else { panic!("two targets") };
         assert_eq!(near["round"], 5, "{run}");

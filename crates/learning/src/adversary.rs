@@ -50,6 +50,7 @@
 //! # attack = { label-flip = { pairs = [[0, 2]] } }
 //! ```
 
+use crate::data::exchange;
 use crate::layout::{Layout, Update};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::{ClientId, JobNumber};
@@ -145,18 +146,7 @@ impl Attack {
                 refuse("factor", factor, "a number from 1 to 1e6")
             }
             Self::LabelFlip { pairs: Some(ref pairs) } => {
-                let mut from: Vec<u32> = pairs.iter().map(|[from, _]| *from).collect();
-                from.sort_unstable();
-                if pairs.is_empty() || from.windows(2).any(|two| two[0] == two[1]) {
-                    let message = "expected pairs of two classes, such as [[0, 2]], each class first in one of them";
-                    return Err(Complaint::new("pairs", message));
-                }
-                match pairs.iter().find(|[from, to]| from == to) {
-                    Some([class, _]) => {
-                        Err(Complaint::new("pairs", format!("found class {class} said to be itself; expected another")))
-                    }
-                    None => Ok(()),
-                }
+                exchange::check_pairs(pairs).map_err(|complaint| complaint.below("pairs"))
             }
             _ => Ok(()),
         }
@@ -171,10 +161,7 @@ impl Attack {
     pub fn label(&self, class: u8, classes: usize) -> u8 {
         match self {
             Self::LabelFlip { pairs: None } => (classes - 1 - usize::from(class)) as u8,
-            Self::LabelFlip { pairs: Some(pairs) } => {
-                let found = pairs.iter().find(|[from, _]| *from == u32::from(class));
-                found.map_or(class, |[_, to]| *to as u8)
-            }
+            Self::LabelFlip { pairs: Some(pairs) } => exchange::said(pairs, class),
             _ => class,
         }
     }

@@ -13,6 +13,7 @@
 //! | [`synthetic`] | linear regression data, drawn from the seed |
 //! | [`synthetic_clients`] | classes by models of clients that differ, drawn from the seed |
 //! | [`synthetic_images`] | images of classes, drawn from the seed |
+//! | [`exchange`] | classes that are said to be others |
 //! | [`manner`] | features that are changed: rotation, colour, noise |
 //! | [`validation`] | which training rows are for validation |
 //! | [`partition`] | which training examples go to which client |
@@ -24,6 +25,7 @@ pub mod cifar;
 pub mod csv;
 pub mod dataset;
 pub mod error;
+pub mod exchange;
 pub mod features;
 pub mod held_out;
 pub mod idx;

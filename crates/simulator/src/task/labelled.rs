@@ -299,18 +299,31 @@ struct Dealt {
 }
 
 impl Shares {
-    fn deal(&self, data: &Dataset, (clients, sizes): (usize, &[u32]), streams: &Streams) -> Result<Dealt, TaskError> {
+    /// Rows as a partition deals them, those for validation apart, where clients hold out nothing; by the streams of the
+    /// seed and those of the partition.
+    fn spread(
+        &self,
+        partition: &PartitionConfig,
+        data: &Dataset,
+        (clients, sizes): (usize, &[u32]),
+        [streams, dealing]: [&Streams; 2],
+    ) -> Result<Dealt, TaskError> {
         let aside = match self.validation > 0.0 {
             true => Some(SetAside::draw(data.examples(), self.validation, streams)?),
             false => None,
         };
         let outline = aside.as_ref().map(|aside| aside.outline(data));
         let left = outline.as_ref().unwrap_or(data);
-        let mut train = self.partition.build(left, clients, sizes, streams)?;
-        let test_split = self.partition.test_split(left, streams)?;
+        let mut train = partition.build(left, clients, sizes, dealing)?;
+        let test_split = partition.test_split(left, dealing)?;
         if let Some(aside) = &aside {
             train = train.of_rows(&aside.train);
         }
+        Ok(Dealt { train, own: None, valid: aside.map(|aside| aside.valid), test_split })
+    }
+
+    fn deal(&self, data: &Dataset, clients: (usize, &[u32]), streams: &Streams) -> Result<Dealt, TaskError> {
+        let Dealt { train, valid, test_split, .. } = self.spread(&self.partition, data, clients, [streams; 2])?;
         let (train, own) = match self.held_out > 0.0 {
             true => {
                 let refused = || Complaint::new("held_out", "needs examples that are dealt to clients");
@@ -320,7 +333,7 @@ impl Shares {
             }
             false => (train, None),
         };
-        Ok(Dealt { train, own, valid: aside.map(|aside| aside.valid), test_split })
+        Ok(Dealt { train, own, valid, test_split })
     }
 }
 

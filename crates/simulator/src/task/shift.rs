@@ -2,6 +2,7 @@
 
 use fedgenie_core::config::{Complaint, check};
 use fedgenie_learning::data::Manner;
+use fedgenie_learning::data::exchange::check_pairs;
 use fedgenie_learning::data::partition::PartitionConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -123,23 +124,9 @@ impl Shift {
         self.features
             .as_ref()
             .map_or(Ok(()), |features| features.check().map_err(|complaint| complaint.below("features")))?;
-        self.concept.as_deref().map_or(Ok(()), check_concept)
-    }
-}
-
-/// Checks pairs of classes.
-fn check_concept(pairs: &[[u32; 2]]) -> Result<(), Complaint> {
-    let mut from: Vec<u32> = pairs.iter().map(|[from, _]| *from).collect();
-    from.sort_unstable();
-    if pairs.is_empty() || from.windows(2).any(|two| two[0] == two[1]) {
-        let message = "expected pairs of two classes, such as [[0, 2]], each class first in one of them at most";
-        return Err(Complaint::new("concept", message));
-    }
-    match pairs.iter().find(|[from, to]| from == to) {
-        Some([class, _]) => {
-            Err(Complaint::new("concept", format!("found class {class} said to be itself; expected another")))
-        }
-        None => Ok(()),
+        self.concept
+            .as_deref()
+            .map_or(Ok(()), |pairs| check_pairs(pairs).map_err(|complaint| complaint.below("concept")))
     }
 }
 

@@ -4,8 +4,8 @@ use super::{Dealt, Rows, Shift, TaskError};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
-use fedgenie_learning::data::partition::{Partition, PartitionError, TestSplit};
-use fedgenie_learning::data::{Dataset, SetAside, Split, Stage};
+use fedgenie_learning::data::partition::{Partition, TestSplit};
+use fedgenie_learning::data::{Dataset, Split, Stage, exchange};
 use fedgenie_learning::task::Shifted;
 use std::sync::Arc;
 
@@ -81,21 +81,14 @@ fn refused(index: usize, key: &str, message: String) -> TaskError {
 impl<'a> Course<'a> {
     fn add(&mut self, index: usize, shift: &'a Shift) -> Result<(), TaskError> {
         let Split { train, .. } = &*self.rows.data;
-        let (clients, sizes) = self.clients;
         if let Some(partition) = &shift.labels {
             let anew = Streams::new(self.streams.draw(Purpose::Partition, index as u32, ANEW).bits());
-            let aside = match self.rows.shares.validation > 0.0 {
-                true => Some(SetAside::draw(train.examples(), self.rows.shares.validation, self.streams)?),
-                false => None,
-            };
-            let outline = aside.as_ref().map(|aside| aside.outline(train));
-            let left = outline.as_ref().unwrap_or(train);
-            let wrong = |error: PartitionError| refused(index, "labels", error.to_string());
-            self.train = partition.build(left, clients, sizes, &anew).map_err(wrong)?;
-            self.test_split = partition.test_split(left, &anew).map_err(wrong)?;
-            if let Some(aside) = &aside {
-                self.train = self.train.clone().of_rows(&aside.train);
-            }
+            let spread = self.rows.shares.spread(partition, train, self.clients, [self.streams, &anew]);
+            let spread = spread.map_err(|error| match error {
+                TaskError::Partition(error) => refused(index, "labels", error.to_string()),
+                other => other,
+            })?;
+            (self.train, self.test_split) = (spread.train, spread.test_split);
         }
         if let Some(pairs) = shift.concept.as_deref() {
             let classes = train.classes().map_or(0, |(_, classes)| classes);
@@ -207,10 +200,7 @@ impl<'a> Course<'a> {
         }
         let Split { mut train, mut test } = (*self.seen).clone();
         for (pairs, scope) in &self.concepts {
-            let said = |class: u8| {
-                let found = pairs.iter().find(|[from, _]| *from == u32::from(class));
-                found.map_or(class, |[_, to]| *to as u8)
-            };
+            let said = |class: u8| exchange::said(pairs, class);
             train = train.relabelled(self.rows_of(scope), said);
             if scope.is_of_test {
                 test = relabelled(&test, said);
