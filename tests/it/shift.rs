@@ -303,6 +303,12 @@ fn what_is_not_defined_is_refused() {
             of("{ round = 2, concept = [[0, 1]], clients = [9] }", "", ""),
             "shift.0.clients: names client 9; there are 9",
         ),
+        (of("{ round = 2, concept = [[0, 1]], share = 0.01 }", "", ""), "shift.0.share: found 0.01: of 9 clients"),
+        (
+            of("{ round = 2, labels = { dirichlet = { alpha = 1.0, minimum = 50 } } }", "", ""),
+            "shift.0.labels: 9 clients with at least 50",
+        ),
+        (of("{ round = 2, features = { colour = {} } }", "", ""), "shift.0.features: changes nothing"),
         (of("{ round = 0, concept = [[0, 1]] }", "", ""), "shift.0.round: found 0"),
         (of("{ round = 2 }", "", ""), "shift.0: changes nothing"),
         (of("{ round = 2, concepts = [[0, 1]] }", "", ""), "concepts"),
@@ -315,4 +321,15 @@ fn what_is_not_defined_is_refused() {
             assert!(answer.stderr.contains(&place), "{place}: {answer:?}");
         }
     }
+}
+
+#[test]
+fn a_change_that_no_run_sees_is_warned_of() {
+    let warned = |round: u32| {
+        let place = Workplace::with(&with_shift(IMAGES, &format!("{{ round = {round}, concept = [[0, 1]] }}")));
+        place.write("train.csv", drawn(30, 5).1);
+        place.write("test.csv", drawn(12, 77).1);
+        place.fedgenie(&["run", SCENARIO, "--quiet"]).stderr.contains("after the last round of [stop]")
+    };
+    assert!(warned(3) && !warned(2), "a run has two rounds");
 }

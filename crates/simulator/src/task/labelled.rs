@@ -299,8 +299,8 @@ struct Dealt {
 }
 
 impl Shares {
-    /// Rows as a partition deals them, those for validation apart, where clients hold out nothing; by the streams of the
-    /// seed and those of the partition.
+    /// Rows as a partition deals them, those for validation apart, where clients hold out nothing; by the streams of
+    /// the seed and those of the partition.
     fn spread(
         &self,
         partition: &PartitionConfig,

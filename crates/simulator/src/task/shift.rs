@@ -218,9 +218,9 @@ mod tests {
             (json!([{ "round": 3, "concept": [[4, 4]] }]), "0.concept", "class 4 said to be itself"),
             (json!([{ "round": 3, "concept": [[0, 1]], "share": 1.5 }]), "0.share", "found 1.5"),
             (json!([{ "round": 3, "concept": [[0, 1]], "share": 0.5, "clients": [1] }]), "0.share", "one of the two"),
-            (json!([{ "round": 3, "labels": "iid", "share": 0.5 }]), "0.share", "is of features and concept"),
-            (json!([{ "round": 3, "labels": "iid", "test": true }]), "0.test", "is of features and concept"),
-            (json!([{ "round": 3, "labels": "declared" }]), "0.labels", "declared does not"),
+            (json!([{ "round": 3, "labels": { "iid": {} }, "share": 0.5 }]), "0.share", "is of features and concept"),
+            (json!([{ "round": 3, "labels": { "iid": {} }, "test": true }]), "0.test", "is of features and concept"),
+            (json!([{ "round": 3, "labels": { "declared": {} } }]), "0.labels", "declared does not"),
             (json!([{ "round": 3, "labels": { "overlapping": { "size": 3 } } }]), "0.labels", "overlapping does not"),
             (json!([{ "round": 3, "labels": { "dirichlet": { "alpha": 0 } } }]), "0.labels.dirichlet.alpha", "found 0"),
         ] {
