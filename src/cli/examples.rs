@@ -16,13 +16,19 @@ pub fn examples(name: Option<&str>) -> Result<u8, Error> {
         let wide = EXAMPLES.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let line = |(name, contents): &(&str, &str)| format!("{name:wide$}  {}\n", title(contents));
         let list: String = EXAMPLES.iter().map(line).collect();
-        print(&format!("{list}\n`fedgenie examples NAME` writes one into this folder\n"))?;
+        print(&format!(
+            "{list}\n`fedgenie examples NAME` writes one into this folder; those that read files beside them are in the repository \
+                        alone\n"
+        ))?;
         return Ok(0);
     };
     let names: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
     let wanted = name.strip_suffix(".toml").unwrap_or(name);
     let Some((_, contents)) = EXAMPLES.iter().find(|(name, _)| *name == wanted) else {
-        return Err(Error::Usage(unknown_name("example", name, &names)));
+        let message = unknown_name("example", name, &names);
+        return Err(Error::Usage(format!(
+            "{message}; scenarios that read files beside them are in the repository alone"
+        )));
     };
     let file = format!("{}.toml", wanted.rsplit('/').next().unwrap_or(wanted));
     write_new(Path::new(&file), contents)?;

@@ -368,7 +368,13 @@ fn what_is_not_defined_is_refused() {
     for (text, said) in [
         (skewed("{}"), "partition.feature-skew: changes nothing; give at least one of rotation, noise and colour"),
         (skewed("{ of = { overlapping = { size = 3 } }, noise = 1 }"), "partition.feature-skew.of: needs a partition"),
-        (skewed("{ noise = -1 }"), "partition.feature-skew.noise: found -1; expected a number of at least 0"),
+        (skewed("{ noise = -1 }"), "partition.feature-skew.noise: found -1; expected a number from 0 to 1000000"),
+        (skewed("{ noise = 1e300 }"), "partition.feature-skew.noise: found 1e300; expected a number from 0 to 1000000"),
+        (skewed("{ rotation = { ramp = [0, 1e9] } }"), "rotation.ramp: found 1000000000; expected a number from -360"),
+        (
+            skewed("{ noise = { choices = [1], uniform = [0, 1] } }"),
+            "noise: found a table; expected exactly one of each",
+        ),
         (skewed("{ rotation = { each = [0, 90] } }"), "rotation: found a list of 2 values; expected 3"),
         (skewed("{ rotation = { gamma = { shape = 1 } } }"), "gamma"),
         (skewed("{ rotation = \"30\" }"), "a number, or a table with one of each"),

@@ -66,6 +66,7 @@ mod golden;
 mod golden_learning;
 mod gpfedrec;
 mod gpfl;
+mod haccs;
 mod harmony_style;
 mod headline;
 mod hierarchical;

@@ -375,6 +375,8 @@ fn what_is_not_defined_is_refused() {
         (split("validation = 0.2"), "take validation of the task out"),
         (split("held_out = 1.0"), "held_out"),
         (changed(TABLE, "partition = \"by-column\"", "partition = \"by-column\"\nheld_out = 0.2"), "evaluate.clients"),
+        (with(&format!("{bias}\n[evaluate]\nclients = false")), "evaluate.clients: is false, and clients have models"),
+        (split("held_out = 0.001"), "held_out: found 0.001; no client has so many examples"),
         (with("fedavg]\n[evaluate]\nfine_tune = { epochs = 1 }"), "write clients = true"),
         (with("fedavg]\n[evaluate]\nclients = true\nfine_tune = { epochs = 0 }"), "fine_tune.epochs"),
         (recommendation, "labelled examples"),

@@ -115,6 +115,7 @@ fn settings(policy: &str) -> &'static [&'static str] {
         "ucb-cs" => &["", "gamma = 0.9"],
         "age" => &[""],
         "flips" => &["", "clusters = 2"],
+        "haccs" => &["", "clusters = 2\nrho = 0.2\nlosses = \"fresh\"\ndraws = \"quasi-random\"", "distance = 0.6"],
         "divfl" => &["", "sample = 2", "updates = \"fresh\""],
         "tifl" => &["tiers = 2\ninterval = 1\ncredits = 5", "tiers = 3\ninterval = 3"],
         other => panic!("write down here with which parameters the policy {other:?} is to be tried"),
@@ -125,7 +126,7 @@ fn settings(policy: &str) -> &'static [&'static str] {
 fn everything() -> Vec<(&'static str, String)> {
     let of = |name: &'static str| {
         let base = match name {
-            "harmony-style" | "flips" => changed(WORLD, REGRESSION, CLASSES),
+            "harmony-style" | "flips" | "haccs" => changed(WORLD, REGRESSION, CLASSES),
             "fedcs" => changed(WORLD, "synchronous]\ncohort = 2", "deadline]\ncohort = 2\ndeadline = \"30 s\""),
             // Regret is defined for rounds of one size.
             "optimal-sampling" | "critical-fl" => {
@@ -429,6 +430,12 @@ fn assert_whole(object: &Value, context: &str) {
     assert!(!clients.is_empty(), "{context}");
     for (key, value) in object.as_object().unwrap() {
         match value {
+            // Of clusters, and which of them gave the clients.
+            Value::Array(theta) if key == "theta" => {
+                let drawn = numbers(&object["drawn"]);
+                assert!(drawn.iter().all(|cluster| theta[*cluster as usize].as_f64() > Some(0.0)), "{context}");
+            }
+            Value::Array(_) if key == "drawn" && object.get("theta").is_some() => {}
             Value::Array(_) if SOME.contains(&&**key) => {
                 assert!(ids(value).iter().all(|client| clients.contains(client)), "{context}");
             }

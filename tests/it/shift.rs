@@ -59,6 +59,10 @@ fn a_run_is_one_on_data_that_change() {
         assert!((found - expected).abs() < 1e-5, "round {}: {found} beside {expected}", index + 1);
         assert_eq!(round["shifts"], index.min(2));
     }
+    assert_eq!(place.fedgenie(&["export", "out", "--to", "csv", "-o", "tables"]).code, 0);
+    let rows = crate::fuzz::shared::markup::csv(&place.text("tables/rounds.csv"));
+    let column = rows[0].iter().position(|name| name == "shifts").unwrap();
+    assert_eq!(rows[1..].iter().map(|row| &*row[column]).collect::<Vec<_>>(), ["0", "1", "2", "2"]);
     let models = super::feddyn::models(&world, &[&[0, 1, 2][..]; 4]);
     for (found, expected) in models.iter().zip(&expected) {
         assert_model(found, expected, 1e-5, "shifted");
@@ -147,6 +151,11 @@ fn some_clients_change_alone() {
     let mut all: Vec<u32> = vec![0, 1, 2];
     Streams::new(1).stream(Purpose::Partition, 1, 24).shuffle(&mut all);
     let turned = &all[..2];
+    let mut told = turned.to_vec();
+    told.sort_unstable();
+    let shifts = &world.task.as_ref().unwrap().describe().skew.as_ref().unwrap().shifts;
+    let changes: Vec<_> = shifts.iter().map(|shift| (shift.round, shift.count, &shift.clients[..])).collect();
+    assert_eq!(changes, [(2, 1, &[1][..]), (5, 2, &told[..])]);
     for client in 0..3 {
         for &row in labelled(&whole).partition.client(ClientId(client)).iter() {
             let said = class(first, row);

@@ -42,6 +42,11 @@ impl fmt::Display for Complaint {
 
 impl std::error::Error for Complaint {}
 
+/// A number in a message: one of very many digits by its exponent.
+pub fn shown(value: f64) -> String {
+    if value.is_finite() && value.abs() >= 1e16 { format!("{value:e}") } else { value.to_string() }
+}
+
 /// Checks that a parameter lies in a range; NaN lies in none.
 ///
 /// # Errors
@@ -50,7 +55,7 @@ pub fn check(key: &str, value: f64, range: impl std::ops::RangeBounds<f64>, expe
     if value.is_finite() && range.contains(&value) {
         Ok(value)
     } else {
-        Err(Complaint::new(key, format!("found {value}; expected {expected}")))
+        Err(Complaint::new(key, format!("found {}; expected {expected}", shown(value))))
     }
 }
 

@@ -36,6 +36,7 @@ mod swept;
 mod table;
 mod targets;
 
+use super::settings::flat;
 use super::source::Results;
 pub use memory::{Cells, ExportedColumn, ExportedTable, Texts};
 
@@ -270,7 +271,7 @@ where
 
 /// The names of the columns of each table that do not depend on the results.
 fn fixed() -> [Vec<String>; TABLES.len()] {
-    let none = Measured { metrics: Vec::new(), meters: Vec::new(), has_clusters: true };
+    let none = Measured { metrics: Vec::new(), meters: Vec::new(), has_clusters: true, has_shifts: true };
     [
         run_table(&[]).names(),
         rounds::table(&[], &none).names(),
@@ -297,7 +298,15 @@ fn measured(results: &[Results], metrics: &Metrics, names: &mut Names) -> Measur
     let (of_clusters, found): (Vec<String>, Vec<String>) =
         found.iter().map(MetricId::to_string).partition(|name| [ACTIVE_CLUSTERS, REASSIGNMENTS].contains(&&**name));
     let metrics = found.into_iter().map(|name| (name.clone(), quantities::of_metric(&name, metrics, names))).collect();
-    Measured { metrics, meters, has_clusters: !of_clusters.is_empty() }
+    Measured { metrics, meters, has_clusters: !of_clusters.is_empty(), has_shifts: results.iter().any(has_shifts) }
+}
+
+/// Whether a scenario has `shift` in the section of its task, in a sweep over it or for a policy.
+fn has_shifts(results: &Results) -> bool {
+    flat(results.table()).iter().any(|(path, value)| {
+        let keys: Vec<&str> = path.split(['.', '[']).collect();
+        value != "[]" && keys.windows(3).any(|three| three[0] == "task" && three[2] == "shift")
+    })
 }
 
 #[cfg(test)]

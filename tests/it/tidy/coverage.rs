@@ -69,6 +69,7 @@ fn every_policy_has_a_trace_worked_out_by_hand() {
         "tifl",
         "divfl",
         "flips",
+        "haccs",
         "shapley",
         "pyramidfl",
         "critical_fl",

@@ -50,6 +50,9 @@ pub struct RecordedRound {
     /// Cluster models, where there are any.
     #[serde(default)]
     pub clusters: Option<ClusterCounts>,
+    /// Changes of the data that have taken place, where the scenario has a `shift`.
+    #[serde(default)]
+    pub shifts: Option<u64>,
 }
 
 /// Numbers of cluster models.
@@ -108,6 +111,7 @@ impl RecordedRound {
                 active: clusters.active() as u64,
                 reassignments: clusters.reassignments,
             }),
+            shifts: summary.shifts.map(|shifts| shifts as u64),
         }
     }
 }

@@ -95,9 +95,17 @@ fn worse((world, run): (&World, &RunSummary), name: &str, of: Option<&str>, last
     let first = *control(run, INITIAL, name)?;
     let is_worse = first.is_finite() && (last.is_nan() || last - first > ROUNDING * first.abs());
     let has_hostile = world.adversaries.as_ref().is_some_and(|hostile| !hostile.clients.is_empty());
+    let is_noisy =
+        world.training.algorithm.privacy.as_ref().is_some_and(|privacy| privacy.config.noise_multiplier > 0.0);
     let (what, remedy) = match of {
         None if has_hostile => ("the loss at the end".to_owned(), "hostile clients may be why"),
-        None => ("the loss at the end".to_owned(), "a smaller learning rate may help, or normalize = true"),
+        None if is_noisy => (
+            "the loss at the end".to_owned(),
+            "the noise of [privacy.dp-fedavg] may be why: more clients a round, or a smaller noise_multiplier, may help",
+        ),
+        None => {
+            ("the loss at the end".to_owned(), "a smaller learning rate may help, or normalize = true where it is not")
+        }
         Some(control) => {
             (format!("the loss of the control {control}"), "fewer epochs or a smaller learning rate may help")
         }

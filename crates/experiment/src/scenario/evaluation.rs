@@ -186,10 +186,24 @@ impl EvaluateConfig {
         Ok(())
     }
 
+    /// Evaluates clients where they have models of their own; `is_given` if the scenario has the key `clients`.
+    ///
+    /// # Errors
+    /// If it says that clients are not to be evaluated.
+    pub(super) fn resolve_clients(&mut self, have_own_models: bool, is_given: bool) -> Result<(), Complaint> {
+        if have_own_models && is_given && !self.clients {
+            let message = "is false, and clients have models of their own here, which are measured on their own data; take \
+                           the key out";
+            return complain("evaluate.clients", message);
+        }
+        self.clients |= have_own_models;
+        Ok(())
+    }
+
     /// Checks the names of metrics.
     pub(super) fn check_metrics(&self, metrics: &[Metric]) -> Result<(), Complaint> {
         for (index, target) in self.targets.iter().enumerate() {
-            target.check(metrics).map_err(|complaint| complaint.below(&format!("targets[{index}]")))?;
+            target.check(metrics).map_err(|complaint| complaint.below(&format!("targets.{index}")))?;
         }
         if let Some(converged) = &self.converged {
             converged.check(metrics).map_err(|complaint| complaint.below("converged"))?;

@@ -68,7 +68,8 @@ fn of_the_field(written: &str, names: &[&str]) -> Option<String> {
 pub fn unknown_name(what: &str, written: &str, names: &[&str]) -> String {
     let near = || nearest(written, names.iter().copied()).map(|name| format!("did you mean {name:?}? "));
     let proposal = of_the_field(written, names).or_else(near);
-    format!("unknown {what} {}; {}known: {}", text::quoted(written), proposal.unwrap_or_default(), names.join(", "))
+    let known = if names.is_empty() { "none is known here".to_owned() } else { format!("known: {}", names.join(", ")) };
+    format!("unknown {what} {}; {}{known}", text::quoted(written), proposal.unwrap_or_default())
 }
 
 /// The same for a policy under a label. A label that is no kind may have been meant as the user's own.

@@ -53,12 +53,13 @@ impl Part {
             }
             regret.resolve();
         }
+        let wrong = |complaint: Complaint| ScenarioError::of(whole, complaint);
         sections.evaluate.resolve();
-        sections.evaluate.clients |= has_own_models(&sections.algorithm);
+        let has_own = has_own_models(&sections.algorithm);
+        sections.evaluate.resolve_clients(has_own, rest.at("evaluate.clients").is_some()).map_err(wrong)?;
         let privacy = sections.privacy.as_ref().and_then(|privacy| privacy.dp_fedavg);
         let weighting = if privacy.is_some() { Weighting::Uniform } else { weighting_of(&sections.algorithm) };
         sections.aggregation.weighting.get_or_insert(weighting);
-        let wrong = |complaint: Complaint| ScenarioError::of(whole, complaint);
         sections.check().map_err(wrong)?;
         if let Some(path) = not_finite(&sections.algorithm) {
             return Err(wrong(Complaint::new(path, "expected a finite number")));

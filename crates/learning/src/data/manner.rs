@@ -35,6 +35,14 @@ use fedgenie_core::rng::{Purpose, Streams};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
+use std::ops::RangeInclusive;
+
+/// Degrees by which images may be turned: a whole turn either way.
+pub const ROTATIONS: RangeInclusive<f64> = -360.0..=360.0;
+/// Standard deviations of noise. More would drown whatever features there are.
+pub const DEVIATIONS: RangeInclusive<f64> = 0.0..=1e6;
+/// Contrasts and brightnesses.
+pub const COLOURS: RangeInclusive<f64> = -1e6..=1e6;
 
 /// How features are changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -33,6 +33,8 @@ pub(super) struct Measured {
     pub meters: Vec<(usize, Column)>,
     /// Whether there are cluster models.
     pub has_clusters: bool,
+    /// Whether data change at rounds.
+    pub has_shifts: bool,
 }
 
 /// The table of rounds.
@@ -82,6 +84,10 @@ pub(super) fn table<'a>(swept: &'a [Swept], measured: &'a Measured) -> Table<'a,
             .with(clusters("reassignments", "", "moves of edge servers to another cluster so far"), |row| {
                 Cell::count(row.round.clusters.as_ref().map(|clusters| clusters.reassignments))
             });
+    }
+    if measured.has_shifts {
+        let shifts = Column::new("shifts", Kind::Integer, "", "entries of `shift` that are in force");
+        table = table.with(shifts, |row| Cell::count(row.round.shifts));
     }
     table.with_changed()
 }

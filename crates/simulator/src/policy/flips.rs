@@ -33,6 +33,7 @@
 //! the other.
 
 use super::k_means::k_means;
+use super::label_shares::label_shares;
 use super::{BuildContext, Explanation, Policy, PolicyRng, PolicySettings, Selection, SelectionRequest, ServerView};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::failure::Failure;
@@ -60,18 +61,9 @@ impl PolicySettings for Config {
             let message = format!("found {found}; expected between 1 and the number of clients ({})", context.among);
             return Err(Complaint::new("clusters", message));
         }
-        let Some(counts) = context.devices.categories() else {
-            let message = "flips groups clients by classes or categories of examples, and the clients of this task have \
-                           neither; take another task or policy";
-            return Err(Complaint::new("", message));
-        };
-        let share = |counts: &Vec<u64>| {
-            let all: u64 = counts.iter().sum();
-            counts.iter().map(|&count| count as f64 / all.max(1) as f64).collect()
-        };
         Ok(Box::new(Flips {
             wanted: self.clusters,
-            shares: counts.iter().map(share).collect(),
+            shares: label_shares(context, "flips")?,
             cluster: Vec::new(),
             picks: vec![0; context.clients],
             before: Vec::new(),

@@ -240,7 +240,6 @@ impl Known {
 #[derive(Clone, Debug, Default)]
 struct Decision {
     candidates: Vec<ClientId>,
-    scores: Vec<f64>,
     epsilon: f64,
     explore: usize,
 }
@@ -337,8 +336,7 @@ impl Policy for Pisces {
         selection.extend(largest(&explored, &scores, cohort - explore));
         draw_first(&mut unexplored, explore, rng.policy);
         selection.extend(unexplored);
-        let scores = candidates.iter().map(score).collect();
-        self.made = Decision { candidates, scores, explore, epsilon: self.made.epsilon };
+        self.made = Decision { candidates, explore, epsilon: self.made.epsilon };
         Ok(())
     }
 
@@ -360,7 +358,7 @@ impl Policy for Pisces {
         explanation.clients(self.made.candidates.iter().copied());
         explanation.array("utility", known().map(Known::utility));
         explanation.array("staleness", known().map(Known::staleness));
-        explanation.array("score", self.made.scores.iter().copied());
+        explanation.array("score", known().map(|known| known.score(self.beta)));
         explanation.array("credits", known().map(|known| f64::from(known.credits)));
         explanation.scalar("epsilon", self.made.epsilon);
         explanation.scalar("explore", self.made.explore as f64);

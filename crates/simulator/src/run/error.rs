@@ -87,7 +87,7 @@ pub enum RunError {
     /// The update of a client is not finite.
     #[error(
         "the model diverged: the update of {client} in {round} is not finite; a smaller learning rate, in [training] or in \
-         [aggregation], may help, or smaller features (normalize = true)"
+         [aggregation], may help, or smaller features (normalize = true); hostile clients may be why"
     )]
     Diverged {
         /// Whose update.

@@ -169,11 +169,13 @@ impl<T: LabelledSettings> TaskSettings for T {
                 return Err(Complaint::new(key, message));
             }
         }
-        if held_out > 0.0 && (partition.is_declared() || matches!(partition, PartitionConfig::Overlapping(_))) {
+        // Who deals: feature skew leaves that to another partition.
+        let dealing = partition.feature_skew().map_or(partition, |skew| &skew.of);
+        if held_out > 0.0 && (dealing.is_declared() || matches!(dealing, PartitionConfig::Overlapping(_))) {
             let message = format!(
                 "needs clients whose examples are dealt to them, and whose amounts follow from that; take another \
                  partition than {}, or the key out",
-                partition.kind()
+                dealing.kind()
             );
             return Err(Complaint::new("held_out", message));
         }
@@ -329,6 +331,13 @@ impl Shares {
                 let refused = || Complaint::new("held_out", "needs examples that are dealt to clients");
                 let (train, own) =
                     train.held_out(self.held_out, streams).ok_or_else(refused).map_err(TaskError::Setting)?;
+                if own.rows().is_empty() {
+                    let message = format!(
+                        "found {}; no client has so many examples that it would hold one out, give a larger share",
+                        self.held_out
+                    );
+                    return Err(TaskError::Setting(Complaint::new("held_out", message)));
+                }
                 (train, Some(own))
             }
             false => (train, None),

@@ -1,8 +1,8 @@
 //! Data that change over time: what a scenario says about it. `describe task/classification` has the definition.
 
 use fedgenie_core::config::{Complaint, check};
-use fedgenie_learning::data::Manner;
 use fedgenie_learning::data::exchange::check_pairs;
+use fedgenie_learning::data::manner::{COLOURS, DEVIATIONS, Manner, ROTATIONS};
 use fedgenie_learning::data::partition::PartitionConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -136,12 +136,17 @@ impl FeatureShift {
         if rotation.is_none() && noise.is_none() && colour.is_none() {
             return Err(Complaint::new("", "changes nothing; give rotation, noise or colour"));
         }
-        let (any, least) = (f64::NEG_INFINITY.., 0.0..);
-        rotation.map_or(Ok(0.0), |rotation| check("rotation", rotation, any.clone(), "a number"))?;
-        noise.map_or(Ok(0.0), |noise| check("noise", noise, least, "a number of at least 0"))?;
-        let Some(ColourShift { contrast, brightness }) = *colour else { return self.check_effect() };
-        check("colour.contrast", contrast, any.clone(), "a number")?;
-        check("colour.brightness", brightness, any, "a number")?;
+        let colour = colour.as_ref();
+        let given = [
+            ("rotation", *rotation, ROTATIONS),
+            ("noise", *noise, DEVIATIONS),
+            ("colour.contrast", colour.map(|colour| colour.contrast), COLOURS),
+            ("colour.brightness", colour.map(|colour| colour.brightness), COLOURS),
+        ];
+        for (key, number, range) in given {
+            let expected = format!("a number from {} to {}", range.start(), range.end());
+            number.map_or(Ok(0.0), |number| check(key, number, range, &expected))?;
+        }
         self.check_effect()
     }
 

@@ -94,14 +94,16 @@ fn values<'a>(run: &'a RunSummary, metric: &'a str) -> impl Iterator<Item = (u32
 
 /// When a run first has the level.
 fn arrival(run: &RunSummary, metric: &str, better: Better, level: f64) -> Option<Arrival> {
-    let mut before: Option<(u32, f64)> = None;
+    // Before the first evaluation, all since the start.
+    let mut before = (0, 0.0);
     for (round, time, value) in values(run, metric) {
         if better.quality(value) >= level {
             // As of a target: exact if the round before was evaluated.
-            let since = before.filter(|(last, _)| last.saturating_add(1) < round).map_or(time, |(_, since)| since);
-            return Some(Arrival { since, ..Arrival::at(time) });
+            let (last, since) = before;
+            let is_exact = u32::saturating_add(last, 1) >= round;
+            return Some(Arrival { since: if is_exact { time } else { since }, ..Arrival::at(time) });
         }
-        before = Some((round, time));
+        before = (round, time);
     }
     None
 }

@@ -452,6 +452,10 @@ fn without_a_target_the_time_to_the_common_level_is_compared() {
         "fast is fastest to test_accuracy >= 0.699, which all runs reach: 20 s, 3 seeds; slow (280 [-74, 280] s longer, \
          15.0 times as long) is not told apart from it."
     );
+    // An evaluation in round 5 that is the first has the level at any time until then: 280 s to 300 s later.
+    let early = |seed| learned("fast", seed, &[(5, 20.0, 0.7), (6, 30.0, 0.69)]);
+    let early = of((1..=3).flat_map(|seed| [early(seed), slow(seed, 2)]).collect());
+    assert_eq!(early.answers.last().unwrap().others[0].ci95, Some([280.0, 300.0]));
     // One run that hardly learns takes the level below half of the way.
     let stuck = [all, vec![learned("slow", 4, &[(1, 100.0, 0.3)]), fast(4)]].concat();
     assert!(of(stuck).answers.iter().all(|answer| !answer.is_common_level));

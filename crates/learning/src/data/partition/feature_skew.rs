@@ -68,13 +68,14 @@
 
 use super::number::NumberPerClient;
 use super::{Partition, PartitionConfig, PartitionError, PartitionSettings, TestSplit};
-use crate::data::manner::{Manner, Stage};
+use crate::data::manner::{COLOURS, DEVIATIONS, Manner, ROTATIONS, Stage};
 use crate::data::{Dataset, Shape, Split};
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::rng::{Purpose, Streams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Indices of the streams.
@@ -153,8 +154,8 @@ impl PartitionSettings for FeatureSkew {
         if self.colour.as_ref().is_some_and(|colour| colour.contrast.is_none() && colour.brightness.is_none()) {
             return Err(Complaint::new("colour", "changes nothing; give contrast, brightness or both"));
         }
-        for (key, number, least) in self.numbers() {
-            number.check(least).map_err(|complaint| complaint.below(key))?;
+        for (key, number, range) in self.numbers() {
+            number.check(&range).map_err(|complaint| complaint.below(key))?;
         }
         Ok(())
     }
@@ -195,16 +196,16 @@ impl PartitionSettings for FeatureSkew {
 }
 
 impl FeatureSkew {
-    /// The numbers that are given, each with its key and the least that it may be.
-    fn numbers(&self) -> impl Iterator<Item = (&'static str, &NumberPerClient, f64)> {
+    /// The numbers that are given, each with its key and what it may be.
+    fn numbers(&self) -> impl Iterator<Item = (&'static str, &NumberPerClient, RangeInclusive<f64>)> {
         let colour = self.colour.as_ref();
         let given = [
-            ("rotation", self.rotation.as_ref(), f64::NEG_INFINITY),
-            ("noise", self.noise.as_ref(), 0.0),
-            ("colour.contrast", colour.and_then(|colour| colour.contrast.as_ref()), f64::NEG_INFINITY),
-            ("colour.brightness", colour.and_then(|colour| colour.brightness.as_ref()), f64::NEG_INFINITY),
+            ("rotation", self.rotation.as_ref(), ROTATIONS),
+            ("noise", self.noise.as_ref(), DEVIATIONS),
+            ("colour.contrast", colour.and_then(|colour| colour.contrast.as_ref()), COLOURS),
+            ("colour.brightness", colour.and_then(|colour| colour.brightness.as_ref()), COLOURS),
         ];
-        given.into_iter().filter_map(|(key, number, least)| Some((key, number?, least)))
+        given.into_iter().filter_map(|(key, number, range)| Some((key, number?, range)))
     }
 
     /// The manner of each client, for examples of this shape.

@@ -8,7 +8,7 @@
 //!
 //! Laws of the population are those of durations, which are not negative; angles and brightness may be.
 
-use fedgenie_core::config::Complaint;
+use fedgenie_core::config::{Complaint, shown};
 use fedgenie_core::math::special::normal_quantile;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
@@ -16,6 +16,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// A number of each client.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,11 +51,11 @@ pub enum OwnNumber {
 }
 
 impl NumberPerClient {
-    /// Checks what needs no clients; no number may be below `least`.
+    /// Checks what needs no clients; every number that is given must be in the range, in words `a number …`.
     ///
     /// # Errors
     /// A complaint with a path below the number's key.
-    pub(super) fn check(&self, least: f64) -> Result<(), Complaint> {
+    pub(super) fn check(&self, range: &RangeInclusive<f64>) -> Result<(), Complaint> {
         let (key, numbers) = match self {
             Self::Same(number) => ("", std::slice::from_ref(number)),
             Self::Own(OwnNumber::Each(numbers)) => ("each", &numbers[..]),
@@ -62,17 +63,20 @@ impl NumberPerClient {
             Self::Own(OwnNumber::Uniform(ends)) => ("uniform", &ends[..]),
             Self::Own(OwnNumber::Ramp(ends)) => ("ramp", &ends[..]),
             Self::Own(OwnNumber::Normal { mean, sd }) => {
-                let is_right = mean.is_finite() && sd.is_finite() && *sd >= 0.0;
-                let message = format!("found mean {mean} and sd {sd}; expected numbers, sd at least 0");
+                let is_right = range.contains(mean) && *sd >= 0.0 && *sd <= *range.end();
+                let (low, high) = (range.start(), range.end());
+                let message = format!(
+                    "found mean {mean} and sd {sd}; expected a mean from {low} to {high}, and sd from 0 to {high}"
+                );
                 return if is_right { Ok(()) } else { Err(Complaint::new("normal", message)) };
             }
         };
         if numbers.is_empty() {
             return Err(Complaint::new(key, "found none; expected at least one number"));
         }
-        if let Some(wrong) = numbers.iter().find(|number| !(number.is_finite() && **number >= least)) {
-            let expected = if least < 0.0 { "a number".to_owned() } else { format!("a number of at least {least}") };
-            return Err(Complaint::new(key, format!("found {wrong}; expected {expected}")));
+        if let Some(wrong) = numbers.iter().find(|number| !range.contains(number)) {
+            let expected = format!("a number from {} to {}", range.start(), range.end());
+            return Err(Complaint::new(key, format!("found {}; expected {expected}", shown(*wrong))));
         }
         match self {
             Self::Own(OwnNumber::Uniform([low, high])) if low > high => {
@@ -174,8 +178,8 @@ impl<'de> Visitor<'de> for NumberVisitor {
         match (given.next(), given.next()) {
             (Some(one), None) => Ok(NumberPerClient::Own(one)),
             _ => Err(de::Error::custom(
-                "expected exactly one of each = [..], choices = [..], uniform = [a, b], normal = { mean = m, sd = s } and \
-                 ramp = [a, b]",
+                "exactly one of each = [..], choices = [..], uniform = [a, b], normal = { mean = m, sd = s } and ramp = \
+                 [a, b]",
             )),
         }
     }
@@ -207,7 +211,7 @@ mod tests {
     fn numbers_of_clients() {
         let of = |value, uniform: f64| {
             let number = read(value);
-            number.check(f64::NEG_INFINITY).unwrap();
+            number.check(&(-1e3..=1e3)).unwrap();
             [0, 1, 2].map(|client| number.of(client, 3, || uniform))
         };
         assert_eq!(of(json!(-4), 0.5), [-4.0; 3]);
@@ -224,13 +228,14 @@ mod tests {
     fn what_is_no_number_is_refused() {
         for (value, path, said) in [
             (json!({ "each": [] }), "each", "at least one"),
-            (json!({ "choices": [1, -1] }), "choices", "found -1; expected a number of at least 0"),
+            (json!({ "choices": [1, -1] }), "choices", "found -1; expected a number from 0 to 1000000"),
             (json!({ "uniform": [2, 1] }), "uniform", "the smaller number first"),
             (json!({ "ramp": [0, -0.5] }), "ramp", "found -0.5"),
-            (json!({ "normal": { "mean": 0, "sd": -1 } }), "normal", "sd at least 0"),
+            (json!({ "normal": { "mean": 0, "sd": -1 } }), "normal", "and sd from 0 to 1000000"),
             (json!(-3), "", "found -3"),
+            (json!(1e300), "", "expected a number from 0 to 1000000"),
         ] {
-            let refused = read(value).check(0.0).unwrap_err();
+            let refused = read(value).check(&(0.0..=1e6)).unwrap_err();
             assert!(refused.path == path && refused.message.contains(said), "{refused}");
         }
         let each = read(json!({ "each": [1, 2] }));

@@ -52,6 +52,21 @@ pub struct Skew {
     /// [`super::feature_skew`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<Manner>,
+    /// Whose examples change from rounds on, where not everybody's do; see `shift` of the tasks of labelled rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shifts: Vec<ShiftOfSome>,
+}
+
+/// A change of the examples of some clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShiftOfSome {
+    /// Its first round, from 1.
+    pub round: u32,
+    /// How many clients they are.
+    pub count: usize,
+    /// Which, ascending, where there are at most [`MOST_SIZES`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<u32>,
 }
 
 /// Examples of each class of an edge server.
@@ -102,6 +117,7 @@ impl Partition {
             labels: self.label_skew(data, aside),
             servers: Vec::new(),
             features: Vec::new(),
+            shifts: Vec::new(),
         }
     }
 

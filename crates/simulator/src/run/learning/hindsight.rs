@@ -16,6 +16,12 @@ use fedgenie_learning::training::Assignment;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
+/// Bytes of updates that are looked at and forgotten, at a time, where that is more than a few.
+const REHEARSED_BYTES: usize = 1 << 28;
+
+/// The fewest updates at a time: enough for every thread to have some.
+const FEWEST_REHEARSED: usize = 64;
+
 impl Learning<'_> {
     /// The weighted metrics of the model that updates would have made, `-∞` if it is not finite. `members` are
     /// ascending by client, with the numbers of their jobs; from none of them the model stays as it is.
@@ -180,16 +186,11 @@ impl Learning<'_> {
             let Assignment { job, memory } = self.imagined(start, round, JobKey { client, number });
             Assignment { job: Job { epochs, ..job }, memory }
         };
-        let jobs: Vec<Assignment<'_>> = clients.iter().map(job).collect();
-        let mut updates = vec![Update::default(); jobs.len()];
-        self.train_jobs(&self.context(wants), &jobs, parallel, &mut updates);
-        self.check_work(round)?;
-        let found = clients.into_iter().zip(updates).filter(|(_, update)| !update.diverged);
-        let one = |(client, update): (ClientId, Update)| {
+        let one = |client: ClientId, update: &Update| {
             let mut buffer = Vec::new();
             let model = if looks { update.model(self.layout, start, &mut buffer) } else { &[] };
             let trained = self.layout.trained();
-            let report = Trained {
+            Trained {
                 client,
                 turn,
                 round,
@@ -197,17 +198,30 @@ impl Learning<'_> {
                 examples: self.task.examples(client),
                 loss: update.first_loss,
                 loss_rms: update.loss_rms,
-                quality: wants.quality.then(|| self.score_of(client, model, &update).quality),
+                quality: wants.quality.then(|| self.score_of(client, model, update).quality),
                 deviation: wants.deviation.map(|_| deviation(&model[..trained], &start[..trained])),
                 norm: wants.norm.then(|| norm(&model[..trained], start)),
                 change: wants.change.then(|| change(&model[..trained], start)),
                 answer: Vec::new(),
                 latency: Span::ZERO,
-            };
-            (report, if wants.update { update } else { Update::default() })
+            }
         };
-        let found = found.map(one).collect();
-        self.check_work(round)?;
+        let block = (REHEARSED_BYTES / (size_of::<f32>() * self.layout.len().max(1))).max(FEWEST_REHEARSED);
+        let mut updates = vec![Update::default(); block.min(clients.len())];
+        let mut found = Vec::new();
+        for clients in clients.chunks(block) {
+            let jobs: Vec<Assignment<'_>> = clients.iter().map(job).collect();
+            let updates = &mut updates[..jobs.len()];
+            self.train_jobs(&self.context(wants), &jobs, parallel, updates);
+            self.check_work(round)?;
+            for (&client, update) in clients.iter().zip(updates) {
+                if !update.diverged {
+                    let report = one(client, update);
+                    found.push((report, if wants.update { std::mem::take(update) } else { Update::default() }));
+                }
+            }
+            self.check_work(round)?;
+        }
         Ok(found)
     }
 

@@ -61,7 +61,10 @@ impl Rows {
         for (index, shift) in self.shifts.iter().enumerate() {
             course.add(index, shift)?;
             let said = course.said();
+            let is_of_examples = shift.features.is_some() || shift.concept.is_some();
+            let clients = if is_of_examples { course.scope(index, shift)?.clients } else { None };
             found.push(Shifted {
+                clients,
                 round: shift.round,
                 divided_by: said.is_some().then(|| course.seen.clone()),
                 data: said.map_or_else(|| course.seen.clone(), Arc::new),

@@ -73,6 +73,7 @@ pub(super) fn listed(answer: &Answer, other: &Other) -> String {
 fn difference(answer: &Answer, other: &Other) -> String {
     let is_more = other.found.mean >= 0.0;
     let direction = match (kind(&answer.by), is_more) {
+        _ if other.found.mean == 0.0 => "either way",
         (Kind::Time(_), true) => "longer",
         (Kind::Time(_), false) => "shorter",
         (Kind::Metric, true) => "higher",
