@@ -420,12 +420,12 @@ mod tests {
     use super::*;
     use fedgenie_core::rng::{Purpose, Streams};
 
-    /// 0, 0.2 and 0.4 are a chain of steps of 0.2; 0.9 is alone, and 1.1 and 1.3 are a chain again.
+    /// 0, 0.2 and 0.4 are a chain of steps of 0.2; 0.7 is alone, and 1.1 and 1.3 are a chain again.
     #[test]
     fn chains_by_hand() {
-        let points = [[0.4], [0.9], [0.0], [1.3], [0.2], [1.1]];
+        let points = [[0.4], [0.7], [0.0], [1.3], [0.2], [1.1]];
         let points: Vec<&[f64]> = points.iter().map(|point| &point[..]).collect();
-        assert_eq!(joined(&points, 0.21), [0, 1, 0, 2, 0, 1]);
+        assert_eq!(joined(&points, 0.21), [0, 1, 0, 2, 0, 2]);
         assert_eq!(joined(&points, 0.19), [0, 1, 2, 3, 4, 5]);
         assert_eq!(joined(&points, 0.5), [0; 6]);
         assert_eq!(in_order(vec![4, 4, 0, 7, 0]), [0, 0, 1, 2, 1]);

@@ -10,7 +10,7 @@ fn a_partition_of_two_halves_by_hand() {
     // Labels 0 1 2 3 0 1 2 3; client 0 has classes 0 and 1 in equal parts, client 1 only class 2, client 2 nothing.
     let data = labelled(8, 4);
     let partition = Partition::deal(vec![0, 1, 4, 5, 2, 6], &[4, 2, 0]);
-    let Skew { smallest, largest, empty, balance_index, size_gini, sizes, labels, servers: _, features: _ } =
+    let Skew { smallest, largest, empty, balance_index, size_gini, sizes, labels, servers: _, features: _, shifts: _ } =
         partition.skew(&data);
     assert_eq!((smallest, largest, empty, balance_index, sizes), (0, 4, 1, 0.0, vec![4, 2, 0]));
     // (−2·0 + 0·2 + 2·4)/(3·6).
