@@ -373,7 +373,7 @@ fn what_is_not_defined_is_refused() {
         (skewed("{ rotation = { ramp = [0, 1e9] } }"), "rotation.ramp: found 1000000000; expected a number from -360"),
         (
             skewed("{ noise = { choices = [1], uniform = [0, 1] } }"),
-            "noise: found a table; expected exactly one of each",
+            "found a table of choices, uniform; expected exactly one of each = [..]",
         ),
         (skewed("{ rotation = { each = [0, 90] } }"), "rotation: found a list of 2 values; expected 3"),
         (skewed("{ rotation = { gamma = { shape = 1 } } }"), "gamma"),
