@@ -126,7 +126,7 @@ fn wrong_names_and_parameters_are_refused_where_they_stand() {
     };
     let close = NAMED.replace("c = 3.0", "cc = 3.0");
     refused(&close, "cc = 3.0", details(), "policy.mine.cc: unknown key \"cc\"; did you mean \"c\"? known: c, names");
-    refused(NAMED, "c = 3.0", Details::default(), "policy.mine.c: unknown key \"c\"; it takes no parameters");
+    refused(NAMED, "c = 3.0", Details::default(), "policy.mine.c: unknown key \"c\"; no key is known here");
     let open = load(&Workplace::with(NAMED), kinds(Details { is_open: true, ..Details::default() })).unwrap();
     assert!(open.resolved.contains("c = 3.0"));
     let needs = Details { required: vec!["rate".to_owned()], ..details() };

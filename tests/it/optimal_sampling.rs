@@ -211,13 +211,13 @@ impl Sink for Course {
     }
 }
 
-fn course(scenario: &str, world: &World) -> Course {
+fn course(scenario: &str, world: &World, rounds: u32) -> Course {
     let root = tree::parse(Path::new(SCENARIO), scenario).unwrap();
     let source = Experiment::from_tree(&root, Path::new("."), None).unwrap().first().arms[0].source();
     let mut course = Course::default();
     let settings = RunSettings { explain: true, ..SETTINGS };
     let mut run = Run::new(world, "optimal-sampling", world.policies(&source).unwrap(), settings, &mut course);
-    (0..20).for_each(|_| run.step().unwrap());
+    (0..rounds).for_each(|_| run.step().unwrap());
     run.finish().unwrap();
     course
 }
@@ -248,7 +248,7 @@ fn norm(change: &[f64]) -> f64 {
 #[test]
 fn norms_are_those_of_jobs_trained_apart() {
     let world = world(WORLD, 1);
-    let course = course(WORLD, &world);
+    let course = course(WORLD, &world, 20);
     let mut model = world.task.as_ref().unwrap().initial_model(0, &world.streams);
     for client in 0..8 {
         let alone = play(&world, Box::new(Script::new(&[&[client]])), 1).unwrap();
@@ -277,6 +277,33 @@ fn norms_are_those_of_jobs_trained_apart() {
     }
     let several = selections.iter().filter(|&&selections| selections > 1).count();
     assert!(course.models.len() >= 15 && several >= 4, "{selections:?}");
+}
+
+/// A model of 262,450 numbers has a megabyte, of which 64 MiB and 64 at the least are trained at a time: of 70 clients,
+/// 64 and then 6.
+#[test]
+fn norms_are_those_of_every_block() {
+    let text = changed(WORLD, "clients = 8", "clients = 70");
+    let text = changed(&text, "most = 8", "most = 70");
+    let text =
+        changed(&text, "classes = 4, height = 3, width = 3, train = 240", "height = 162, width = 162, train = 210");
+    let text = changed(&text, "partition = { dirichlet = { alpha = 0.3 } }\n", "");
+    let world = world(&text, 1);
+    let course = course(&text, &world, 2);
+    let mut model = world.task.as_ref().unwrap().initial_model(0, &world.streams);
+    assert_eq!(model.len(), 262_450);
+    for (round, number) in course.rounds.iter().zip(1..) {
+        let found = numbers(&round["explain"][0]["norm"]);
+        assert_eq!(found.len(), 70);
+        for (client, found) in (0..).zip(found) {
+            let expected = norm(&trained(&world, client, number, &model)) / 70.0;
+            assert!((found / expected - 1.0).abs() < 1e-4, "round {number}, {client}: {found}, {expected}");
+        }
+        if let Some(next) = course.models.get(&number) {
+            model.clone_from(next);
+        }
+    }
+    assert!(!course.models.is_empty());
 }
 
 #[test]

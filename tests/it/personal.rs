@@ -387,3 +387,17 @@ fn what_is_not_defined_is_refused() {
         assert!(answer.code == 2 && answer.stderr.contains(said), "{said}: {answer:?}");
     }
 }
+
+/// In a list of tables the line is that of the entry.
+#[test]
+fn a_metric_that_is_not_measured_is_told_at_its_line() {
+    let targets = "[evaluate]\nevery = 1\ntargets = [\n{ metric = \"client_loss_mean\", at_most = 1.0 },\n\
+                   { metric = \"test_loss\", at_most = 1.0 },\n]";
+    let text = with(&format!("fedper]\nprivate = [\"linear.bias\"]\n{targets}"));
+    let place = Workplace::with(&text);
+    place.write("table.csv", table(&spread()));
+    let answer = place.fedgenie(&["run", SCENARIO, "--quiet"]);
+    let line = 1 + text.lines().position(|line| line.contains("test_loss")).unwrap();
+    let told = format!("fedgenie: error: {SCENARIO}:{line}: evaluate.targets.1.metric");
+    assert!(answer.code == 2 && answer.stderr.starts_with(&told), "{told}: {answer:?}");
+}

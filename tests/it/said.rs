@@ -218,9 +218,12 @@ fn a_loss_above_that_of_the_initial_model_is_said() {
     let what = "the loss at the end is above that of the initial model: test_loss ";
     let good = Workplace::with(LEARNING);
     assert_said(&good, what, false);
+    let noisy = Workplace::with(&format!("{LEARNING}[privacy.dp-fedavg]\nclip = 1.0\nnoise_multiplier = 100\n"));
+    assert_said(&noisy, "the noise of [privacy.dp-fedavg] may be why", true);
     let bad = Workplace::with(&changed(LEARNING, "lr = 0.01", "lr = 1.0"));
     assert_said(&bad, what, true);
     let said = bad.text("page.html");
+    assert!(!said.contains("may be why"));
     assert!(said.contains("random, seed 1: the loss") && said.contains("round-robin, seed 2: the loss"));
     // Both learn from the same model of a seed, which is no part of a digest.
     for place in [&good, &bad] {

@@ -104,7 +104,7 @@ fn worse((world, run): (&World, &RunSummary), name: &str, of: Option<&str>, last
             "the noise of [privacy.dp-fedavg] may be why: more clients a round, or a smaller noise_multiplier, may help",
         ),
         None => {
-            ("the loss at the end".to_owned(), "a smaller learning rate may help, or normalize = true where it is not")
+            ("the loss at the end".to_owned(), "a smaller learning rate may help, or normalize = true if it is not set")
         }
         Some(control) => {
             (format!("the loss of the control {control}"), "fewer epochs or a smaller learning rate may help")

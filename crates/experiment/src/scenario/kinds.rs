@@ -264,10 +264,7 @@ impl Details {
         for (key, node) in entries {
             if !(self.is_open || self.defaults.contains_key(key) || self.required.contains(key)) {
                 let known: Vec<&str> = self.defaults.keys().chain(&self.required).map(String::as_str).collect();
-                let message = match known.is_empty() {
-                    true => format!("unknown key {}; it takes no parameters", text::quoted(key)),
-                    false => unknown_name("key", key, &known),
-                };
+                let message = unknown_name("key", key, &known);
                 return Err(ScenarioError::at(&node.origin, format!("{path}.{key}"), message));
             }
             parameters.insert(key.clone(), in_json(node));

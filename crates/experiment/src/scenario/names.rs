@@ -68,7 +68,10 @@ fn of_the_field(written: &str, names: &[&str]) -> Option<String> {
 pub fn unknown_name(what: &str, written: &str, names: &[&str]) -> String {
     let near = || nearest(written, names.iter().copied()).map(|name| format!("did you mean {name:?}? "));
     let proposal = of_the_field(written, names).or_else(near);
-    let known = if names.is_empty() { "none is known here".to_owned() } else { format!("known: {}", names.join(", ")) };
+    let known = match names.is_empty() {
+        true => format!("no {what} is known here"),
+        false => format!("known: {}", names.join(", ")),
+    };
     format!("unknown {what} {}; {}{known}", text::quoted(written), proposal.unwrap_or_default())
 }
 

@@ -374,8 +374,8 @@ impl Policy for Haccs {
                 (0..sure.min(left[cluster].len())).for_each(|_| take(cluster, &mut left));
             }
         }
-        let taken: usize = left.iter().map(Vec::len).sum();
-        for _ in candidates.len() - taken..cohort {
+        let remaining: usize = left.iter().map(Vec::len).sum();
+        for _ in candidates.len() - remaining..cohort {
             let cluster = draw(&theta, |cluster| !left[cluster].is_empty(), rng.policy);
             let Some(cluster) = cluster else { break };
             take(cluster, &mut left);

@@ -87,13 +87,15 @@ pub enum RunError {
     /// The update of a client is not finite.
     #[error(
         "the model diverged: the update of {client} in {round} is not finite; a smaller learning rate, in [training] or in \
-         [aggregation], may help, or smaller features (normalize = true); hostile clients may be why"
+         [aggregation], may help, or smaller features (normalize = true){why}"
     )]
     Diverged {
         /// Whose update.
         client: ClientId,
         /// The round in which it counted.
         round: Round,
+        /// What else may be the cause, after a semicolon; empty if nothing is known.
+        why: &'static str,
     },
     /// The global model is not finite after the server's step.
     #[error(

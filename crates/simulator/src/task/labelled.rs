@@ -331,7 +331,7 @@ impl Shares {
                 let refused = || Complaint::new("held_out", "needs examples that are dealt to clients");
                 let (train, own) =
                     train.held_out(self.held_out, streams).ok_or_else(refused).map_err(TaskError::Setting)?;
-                if own.rows().is_empty() {
+                if own.sizes().all(|size| size == 0) {
                     let message = format!(
                         "found {}; no client has so many examples that it would hold one out, give a larger share",
                         self.held_out

@@ -51,7 +51,7 @@ pub enum OwnNumber {
 }
 
 impl NumberPerClient {
-    /// Checks what needs no clients; every number that is given must be in the range, in words `a number …`.
+    /// Checks what needs no clients; every number that is given must be in the range.
     ///
     /// # Errors
     /// A complaint with a path below the number's key.
@@ -66,7 +66,9 @@ impl NumberPerClient {
                 let is_right = range.contains(mean) && *sd >= 0.0 && *sd <= *range.end();
                 let (low, high) = (range.start(), range.end());
                 let message = format!(
-                    "found mean {mean} and sd {sd}; expected a mean from {low} to {high}, and sd from 0 to {high}"
+                    "found mean {} and sd {}; expected a mean from {low} to {high}, and sd from 0 to {high}",
+                    shown(*mean),
+                    shown(*sd)
                 );
                 return if is_right { Ok(()) } else { Err(Complaint::new("normal", message)) };
             }

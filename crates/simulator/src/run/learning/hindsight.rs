@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Bytes of updates that are looked at and forgotten, at a time, where that is more than a few.
-const REHEARSED_BYTES: usize = 1 << 28;
+const REHEARSED_BYTES: usize = 1 << 26;
 
 /// The fewest updates at a time: enough for every thread to have some.
 const FEWEST_REHEARSED: usize = 64;

@@ -121,7 +121,8 @@ impl Learning<'_> {
         }
         for (work, update) in work.iter().zip(&self.updates) {
             if update.diverged {
-                return Err(RunError::Diverged { client: work.client, round });
+                let why = if self.world.adversaries.is_some() { "; hostile clients may be why" } else { "" };
+                return Err(RunError::Diverged { client: work.client, round, why });
             }
             let parcel = self.task.parcel(update, &context);
             let found = work.bytes_of(&self.learner.algorithm, parcel);
