@@ -80,7 +80,9 @@ pub fn merge(out: &Path, folders: &[PathBuf], options: &MergeOptions<'_>) -> Res
     let parts: Vec<Part<'_>> = folders.iter().map(|path| Part { path, kept: experiment.kept(path, &[]) }).collect();
     parts.iter().try_for_each(refuse_damaged)?;
     let runs = experiment.runs();
-    let looked: Vec<Option<Taken<'_>>> = runs.par_iter().map(|run| taken(run, &parts)).collect::<Result<_, _>>()?;
+    // The first refusal in the order of runs, not the one that a thread is first to find.
+    let looked: Vec<Result<Option<Taken<'_>>, Error>> = runs.par_iter().map(|run| taken(run, &parts)).collect();
+    let looked: Vec<Option<Taken<'_>>> = looked.into_iter().collect::<Result<_, _>>()?;
     let missing = runs.iter().zip(&looked).filter(|(_, taken)| taken.is_none()).map(|(run, _)| run.name.clone());
     let missing: Vec<String> = missing.collect();
     let looked: Vec<Taken<'_>> = looked.into_iter().flatten().collect();
