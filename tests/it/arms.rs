@@ -132,7 +132,11 @@ fn latencies_and_data_are_the_same_whatever_an_arm_overrides() {
 fn every_file_says_what_an_arm_overrides_and_the_resolved_scenario_gives_the_same_again() {
     let others = [
         arm("large", r#""protocol.synchronous.cohort" = 6, aggregation = "none""#),
-        arm("buffered", "protocol = { buffered = { concurrency = 3, buffer = 2 } }"),
+        // A table before a value: a stored scenario has them the other way around.
+        arm(
+            "buffered",
+            "protocol = { buffered = { staleness = { polynomial = { exponent = 0.5 } }, concurrency = 3, buffer = 2 } }",
+        ),
     ];
     let place = Workplace::with(&scenario(&others.concat()));
     let answer = place.fedgenie(&["run", SCENARIO, "--out", "out", "--quiet"]);
@@ -143,7 +147,10 @@ fn every_file_says_what_an_arm_overrides_and_the_resolved_scenario_gives_the_sam
     assert!(found(&summary, "random").get("with").is_none());
     assert_eq!(place.json("out/runs/large-s3/run.json")["with"], large);
     let buffered = &place.json("out/manifest.json")["with"]["buffered"];
-    assert_eq!(buffered["protocol"], "{ buffered = { concurrency = 3, buffer = 2 } }");
+    assert_eq!(
+        buffered["protocol"],
+        "{ buffered = { buffer = 2, concurrency = 3, staleness = { polynomial = { exponent = 0.5 } } } }"
+    );
     let line = "large: with aggregation = none, protocol.synchronous.cohort = 6\n";
     assert!(answer.stdout.contains(line), "{}", answer.stdout);
     assert!(place.text("out/report.html").contains("large overrides"));

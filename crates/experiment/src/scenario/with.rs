@@ -26,9 +26,9 @@ pub struct Override {
 }
 
 impl Override {
-    /// The value as text.
+    /// The value as text, its keys in alphabetical order: a stored scenario keeps another order than its file.
     pub fn text(&self) -> String {
-        setting_text(&self.value)
+        setting_text(&sorted(&self.value))
     }
 
     /// Whether it removes an optional section.
@@ -40,6 +40,20 @@ impl Override {
         );
         is_optional && matches!(&self.value.value, Value::Text(text) if text == NONE)
     }
+}
+
+/// The value with the keys of all its tables in alphabetical order.
+fn sorted(node: &Node) -> Node {
+    let value = match &node.value {
+        Value::List(items) => Value::List(items.iter().map(sorted).collect()),
+        Value::Table(entries) => {
+            let mut entries: Vec<_> = entries.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
+            entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+            Value::Table(entries)
+        }
+        other => other.clone(),
+    };
+    Node { value, origin: node.origin.clone() }
 }
 
 fn is_allowed(path: &str) -> bool {
@@ -169,7 +183,8 @@ mod tests {
     fn keys_are_paths_and_tables_are_values() {
         let found = read(
             "[with]\n\"protocol.deadline.cohort\" = 8\nprotocol = { deadline = { cohort = 3 } }\n\
-             task.classification.model = \"lenet5\"\nclusters = \"none\"\n",
+             task.classification.model = \"lenet5\"\nclusters = \"none\"\n\
+             training = { optimizer = { sgd = { momentum = 0.5, lr = 0.1 } }, batch = 4 }\n",
         );
         let pair = |path: &str, text: &str| (path.to_owned(), text.to_owned());
         assert_eq!(
@@ -179,6 +194,8 @@ mod tests {
                 pair("protocol", "{ deadline = { cohort = 3 } }"),
                 pair("protocol.deadline.cohort", "8"),
                 pair("task.classification.model", "lenet5"),
+                // As in any order of the file, such as that of a stored scenario.
+                pair("training", "{ batch = 4, optimizer = { sgd = { lr = 0.1, momentum = 0.5 } } }"),
             ]
         );
     }
