@@ -82,7 +82,7 @@ macro_rules! families {
         })+
     };
 }
-families! { idx cifar npy csv class_counts ratings item_features weights availability links speeds samples scripts }
+families! { idx cifar svhn npy csv class_counts ratings item_features weights availability links speeds samples scripts }
 
 /// The scenarios that name the files, and good contents.
 mod forms {
@@ -153,6 +153,30 @@ mod forms {
             of("ten/train.bin", "ten/test.bin", "{ cifar10 = \"ten\" }", &ten),
             of("ten/test.bin", "ten/train.bin", "\"ten\"", &ten),
             of("hundred/train.bin", "hundred/test.bin", "{ cifar100 = \"hundred\" }", &hundred),
+        ]
+    }
+
+    /// Four images of the same bytes and their digits, plain.
+    pub fn svhn() -> Vec<Form> {
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let element = |kind: u32, content: &[u8]| {
+            let filled = vec![0; content.len().next_multiple_of(8) - content.len()];
+            [&words(&[kind, content.len() as u32])[..], content, &filled].concat()
+        };
+        let array = |name: &[u8], dimensions: &[u32], numbers: &[u8]| {
+            let head = [element(6, &words(&[9, 0])), element(5, &words(dimensions)), element(1, name)].concat();
+            element(14, &[head, element(2, numbers)].concat())
+        };
+        let pixels: Vec<u8> = (0..4 * 3_072).map(|byte| (byte % 251) as u8).collect();
+        let arrays = [array(b"X", &[32, 32, 3, 4], &pixels), array(b"y", &[4, 1], &[10, 1, 9, 4])].concat();
+        let good = [&[b' '; 124][..], &[0, 1, b'I', b'M'], &arrays].concat();
+        let of = |file, beside, data: &str| Form {
+            beside: vec![(beside, good.clone())],
+            ..form(file, &softmax(data), vec![good.clone()])
+        };
+        vec![
+            of("s/train_32x32.mat", "s/test_32x32.mat", "{ svhn = \"s\" }"),
+            of("s/test_32x32.mat", "s/train_32x32.mat", "\"s\""),
         ]
     }
 
@@ -281,6 +305,21 @@ mod forms {
                 texts(&[&csv]),
             ),
             form("r.csv", &task("{ csv = { file = \"r.csv\", split = \"part\" } }", ""), texts(&[&csv])),
+            form(
+                "a.json",
+                &task("{ amazon = { file = \"a.json\" } }", "range = [1, 5]"),
+                texts(&[&lines("", &|user, item| {
+                    let [user, item, rating, time] = plain(user, item).try_into().unwrap();
+                    vec![format!(
+                        "{{\"user_id\": \"{user}\", \"asin\": \"{item}\", \"rating\": {rating}, \"timestamp\": {time}, \"text\": \"a, b\"}}"
+                    )]
+                })]),
+            ),
+            form(
+                "a.csv",
+                &task("{ amazon = { file = \"a.csv\", order = \"item-user\" } }", ""),
+                texts(&[&lines(",", &plain)]),
+            ),
             folder("hundred/u.data", "", &tsv(4)),
             folder("million/ratings.dat", "", &lines("::", &plain)),
             folder("games/Video.txt", "", &lines(" ", &|user, item| plain(user, item)[..2].to_vec())),

@@ -42,7 +42,7 @@ macro_rules! targets {
 }
 targets! {
     scenario: scenario_toml, scenario_json, scenario_structured;
-    data: idx, cifar, npy, csv, class_counts, ratings, item_features, weights;
+    data: idx, cifar, svhn, npy, csv, class_counts, ratings, item_features, weights;
     data: availability, links, speeds, samples, scripts;
     traces: published;
     logs: job_log;

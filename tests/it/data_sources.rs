@@ -216,7 +216,7 @@ fn schema_and_catalogue_know_every_form() {
     assert!(forms.iter().any(|form| form["type"] == "string"), "{forms:?}");
     let sources = schema["$defs"]["DataSource"]["oneOf"].as_array().unwrap();
     let listed = place.fedgenie(&["list", "data"]).stdout;
-    for name in ["idx", "cifar10", "cifar100", "csv", "npy", "synthetic"] {
+    for name in ["idx", "cifar10", "cifar100", "svhn", "csv", "npy", "synthetic"] {
         assert!(sources.iter().any(|source| source["properties"].get(name).is_some()), "{name}");
         assert!(listed.contains(&format!("data/{name} ")), "{listed}");
         let described = place.fedgenie(&["describe", &format!("data/{name}")]).stdout;

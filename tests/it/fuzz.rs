@@ -86,7 +86,7 @@ macro_rules! twins {
 }
 twins! {
     scenario_toml scenario_json scenario_structured
-    idx cifar npy csv class_counts ratings item_features weights availability links speeds samples scripts
+    idx cifar svhn npy csv class_counts ratings item_features weights availability links speeds samples scripts
     published
     job_log
     manifest run_json digests rounds summary_json

@@ -1,6 +1,7 @@
 //! Fashion-MNIST as published: its counts, its pixels, and the accuracy of softmax regression; a sample of CIFAR-10 and
 //! its moments; published partitions against the generator's distribution; ratings with trust, their counts and the
-//! errors of mean and biases; MovieLens' metadata of users; the games of those who reviewed ten.
+//! errors of mean and biases; MovieLens' metadata of users; the games of those who reviewed ten; the
+//! reviews of Amazon's Fashion.
 //!
 //! Runs where the data is: `FEDGENIE_DATA`, or `../shared/data`, is a folder that contains `fashion-mnist/`,
 //! `cifar10/`, `fl-traces/`, `ciao/`, `epinions/`, `filmtrust/`, `ml-100k/`, `ml-1m/` and `amazon/`.
@@ -397,6 +398,21 @@ fn movielens_says_who_its_users_are() {
 }
 
 /// ProxyRL-FRS prints a hit ratio at 20 of 0.2315 and an NDCG at 20 of 0.0163 for one method on these data.
+#[test]
+fn amazons_fashion_is_read_with_its_repeated_reviews_dropped() {
+    let Some(folder) = folder("amazon") else { return };
+    let file = folder.join("fashion_5core_ratings.csv.gz");
+    let config: RatingsConfig = serde_json::from_value(serde_json::json!({ "amazon": { "file": file } })).unwrap();
+    let found = config.load(&Filters::default(), &Streams::new(1), &RatingsCache::default()).unwrap();
+    let counts = (found.ratings.len(), found.user_ids.len(), found.item_ids.len(), found.dropped.repeated);
+    // 3,176 rows, of which 3,068 are distinct; further pairs are there with another time or rating.
+    println!("Amazon, Fashion: {counts:?}");
+    assert_eq!((counts.0 + counts.3, counts.1, counts.2), (3_176, 406, 31));
+    assert!(counts.3 >= 3_176 - 3_068);
+    let average = found.ratings.iter().map(|rating| f64::from(rating.value)).sum::<f64>() / counts.0 as f64;
+    assert!((4.0..4.6).contains(&average), "{average}");
+}
+
 #[test]
 fn games_of_those_who_reviewed_ten() {
     if folder("amazon").is_none() {

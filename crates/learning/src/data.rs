@@ -6,6 +6,8 @@
 //! | [`features`] | features as they lie in memory |
 //! | [`idx`] | reader of the IDX files of MNIST and Fashion-MNIST |
 //! | [`cifar`] | reader of the binary files of CIFAR-10 and CIFAR-100 |
+//! | [`mat`] | reader of MATLAB's arrays |
+//! | [`svhn`] | reader of SVHN's files |
 //! | [`csv`] | reader of tables as text |
 //! | [`npy`] | reader of NumPy arrays |
 //! | [`source`] | how a scenario says where examples come from |
@@ -31,10 +33,12 @@ pub mod held_out;
 pub mod idx;
 mod kept;
 pub mod manner;
+pub mod mat;
 pub mod npy;
 pub mod partition;
 pub mod rows;
 pub mod source;
+pub mod svhn;
 pub mod synthetic;
 pub mod synthetic_clients;
 pub mod synthetic_images;

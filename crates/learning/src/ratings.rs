@@ -17,6 +17,7 @@
 //! | [`source`] | how a scenario says where ratings come from: a folder, files, or a generator |
 //! | [`named`] | readers of published data sets |
 //! | [`csv`] | reader of your own tables |
+//! | [`amazon`] | reader of Amazon's reviews |
 //! | [`synthetic`] | ratings drawn from the seed |
 //! | [`social`] | ratings with trust between users and categories of items |
 //! | [`split`] | which ratings are for training, validation and testing |
@@ -29,6 +30,7 @@
 //! # Cost
 //! 24 bytes for each rating, and twice that while they are read.
 
+pub mod amazon;
 pub mod csv;
 pub mod features;
 mod ids;

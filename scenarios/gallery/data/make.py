@@ -1,9 +1,12 @@
 """Draws the files in this folder from a fixed seed. Needs Python 3.9 or newer, nothing else: `python3 make.py`."""
 
 import gzip
+import json
+import math
 import pathlib
 import random
 import struct
+import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -60,6 +63,34 @@ def cifar():
             packed(HERE / folder / f"{part}.bin.gz", bytes(rows))
 
 
+def matlab(name, dimensions, content):
+    """An array of bytes as an element of a MAT file of level 5, packed."""
+    def element(kind, content):
+        return struct.pack("<2I", kind, len(content)) + content + bytes(-len(content) % 8)
+
+    flags, sizes = struct.pack("<2I", 9, 0), struct.pack(f"<{len(dimensions)}i", *dimensions)
+    array = element(6, flags) + element(5, sizes) + element(1, name.encode()) + element(2, content)
+    packed = zlib.compress(element(14, array), 9)
+    return struct.pack("<2I", 15, len(packed)) + packed
+
+
+def svhn():
+    """As SVHN: row, column, colour and image in this order, the first fastest, and 10 for the digit 0."""
+    rng = random.Random("svhn")
+    prototypes = [[[rng.choice((32, 96, 160, 224)) for _ in range(16)] for _ in range(3)] for _ in range(10)]
+    (HERE / "svhn").mkdir(exist_ok=True)
+    for part, count in (("train", 6), ("test", 4)):
+        digits = [digit for digit in range(10) for _ in range(count)]
+        images = bytearray()
+        for digit in digits:
+            image = flags(rng, prototypes, digit)
+            images += bytes(image[1024 * c + 32 * y + x] for c in range(3) for x in range(32) for y in range(32))
+        head = b"MATLAB 5.0 MAT-file, drawn by make.py".ljust(124) + b"\x00\x01IM"
+        arrays = matlab("X", (32, 32, 3, len(digits)), bytes(images))
+        arrays += matlab("y", (len(digits), 1), bytes(digit or 10 for digit in digits))
+        (HERE / "svhn" / f"{part}_32x32.mat").write_bytes(head + arrays)
+
+
 def fruit():
     """A table: 12 orchards, which differ in size and in their mixture of three kinds of fruit."""
     rng = random.Random("fruit")
@@ -76,6 +107,28 @@ def fruit():
             rows.append(f"orchard-{orchard + 1:02},{width:.1f},{length:.1f},{grams:.0f},{rng.gauss(4.5, 1.2):.1f},{kind}\n")
     rng.shuffle(rows)
     (HERE / "fruit.csv").write_text("orchard,width_cm,length_cm,weight_g,firmness,kind\n" + "".join(rows))
+
+
+def reviews():
+    """Reviews in the format of Amazon's categories: 80 reviewers with a taste each, 60 products, five reviews at least; a few twice."""
+    rng = random.Random("reviews")
+    taste = [[rng.gauss(0, 1) for _ in range(3)] for _ in range(140)]
+    appeal = [rng.gauss(0, 0.8) for _ in range(60)]
+    rows = []
+    for reviewer in range(80):
+        liking = lambda product: appeal[product] + sum(a * b for a, b in zip(taste[reviewer], taste[80 + product]))
+        weights = [math.exp(liking(product)) for product in range(60)]
+        chosen = set()
+        while len(chosen) < 5 + reviewer % 16:
+            chosen.add(rng.choices(range(60), weights)[0])
+        for product in sorted(chosen):
+            stars = min(5, max(1, round(3.6 + 0.7 * liking(product) + rng.gauss(0, 0.7))))
+            rows.append((1_400_000_000 + rng.randrange(10**7), f"R{reviewer:03}", f"P{product:03}", float(stars)))
+    rows.sort()
+    rows += rng.sample(rows, 7)
+    keys = ("unixReviewTime", "reviewerID", "asin", "overall")
+    text = "".join(json.dumps(dict(zip(keys, row)) | {"reviewText": "drawn"}) + "\n" for row in rows)
+    packed(HERE / "reviews_5.json.gz", text.encode())
 
 
 def counts():
@@ -117,7 +170,9 @@ def latencies():
 
 idx()
 cifar()
+svhn()
 fruit()
+reviews()
 counts()
 regression()
 latencies()

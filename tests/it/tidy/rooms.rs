@@ -9,13 +9,16 @@ const CIRCLES: [(&str, &[&str]); 13] = [
     ("crates/experiment/src/experiment", &["incomplete", "stored"]),
     ("crates/experiment/src/scenario", &["read", "sweep"]),
     // A catalogue and its entries.
-    ("crates/learning/src/data", &["cifar", "csv", "idx", "npy", "source", "synthetic_clients", "synthetic_images"]),
+    (
+        "crates/learning/src/data",
+        &["cifar", "csv", "idx", "npy", "source", "svhn", "synthetic_clients", "synthetic_images"],
+    ),
     ("crates/learning/src/dmrl", &["block", "network"]),
     ("crates/learning/src/graph_network", &["gat", "gcn", "pass"]),
     ("crates/learning/src/matrix_factorisation", &["footprint", "job"]),
     ("crates/learning/src/model/network", &["build", "layer", "ops"]),
     // A catalogue and its entries.
-    ("crates/learning/src/ratings", &["csv", "source", "synthetic"]),
+    ("crates/learning/src/ratings", &["amazon", "csv", "source", "synthetic"]),
     ("crates/report/src", &["model", "style"]),
     ("crates/simulator/src/population", &["availability", "law", "link", "trace"]),
     ("crates/simulator/src/population/trace", &["flash", "flash_json"]),

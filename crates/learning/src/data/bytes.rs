@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct ByteReader<'a> {
     /// The file, for messages.
     pub path: &'a Path,
-    bytes: Box<dyn Read>,
+    bytes: Box<dyn Read + 'a>,
     /// Bytes taken so far, after decompression.
     pub position: u64,
     /// Set where a gzip stream is cut off, which may be after its last data byte but before its checksum.
@@ -39,6 +39,26 @@ impl<'a> ByteReader<'a> {
         let is_gzip = file.fill_buf().map_err(refuse)?.starts_with(&[0x1f, 0x8b]);
         let bytes: Box<dyn Read> = if is_gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
         Ok(Self { path, bytes, position: 0, cut_off: None, budget: Budget::default() })
+    }
+
+    /// Bytes within a file, of which this position is the first.
+    pub fn within(path: &'a Path, position: u64, bytes: impl Read + 'a) -> Self {
+        Self { path, bytes: Box::new(bytes), position, cut_off: None, budget: Budget::default() }
+    }
+
+    /// Passes over so many bytes; over fewer only where the file, or its compressed stream, ends.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn pass(&mut self, count: u64) -> Result<(), DataError> {
+        match std::io::copy(&mut Read::take(&mut *self, count), &mut std::io::sink()) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                self.cut_off = Some(error);
+                Ok(())
+            }
+            Err(source) => Err(self.unreadable(source)),
+        }
     }
 
     /// Up to `count` bytes; fewer only where the file, or its compressed stream, ends.

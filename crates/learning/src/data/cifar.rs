@@ -135,7 +135,7 @@ fn has_official_names(folder: &Path) -> bool {
 }
 
 /// The packed or the plain file, whichever is there.
-fn present(folder: &Path, name: &str) -> Option<PathBuf> {
+pub(super) fn present(folder: &Path, name: &str) -> Option<PathBuf> {
     [folder.join(format!("{name}.gz")), folder.join(name)].into_iter().find(|path| path.is_file())
 }
 

@@ -143,9 +143,10 @@ pub enum DataError {
     #[error(
         "{}: {found}; expected either the IDX files of MNIST's names (train-images-idx3-ubyte.gz, \
          train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz; Fashion-MNIST's are in the \
-         folder data/fashion of https://github.com/zalandoresearch/fashion-mnist) or the binary version of CIFAR-10 \
+         folder data/fashion of https://github.com/zalandoresearch/fashion-mnist), the binary version of CIFAR-10 \
          (data_batch_1.bin … data_batch_5.bin and test_batch.bin, or train*.bin and test*.bin; \
-         cifar-10-binary.tar.gz of https://www.cs.toronto.edu/~kriz/cifar.html), each plain or with .gz. Other files are \
+         cifar-10-binary.tar.gz of https://www.cs.toronto.edu/~kriz/cifar.html) or SVHN (train_32x32.mat and \
+         test_32x32.mat of http://ufldl.stanford.edu/housenumbers), each plain or with .gz. Other files are \
          named in a table: data = {{ csv = {{ .. }} }} or {{ npy = {{ .. }} }}",
         folder.display()
     )]

@@ -1,11 +1,12 @@
 //! How a scenario says where examples come from: a folder, files, or a generator.
 //!
-//! A text is a folder whose files tell what it holds: those of MNIST's names, or the binary version of CIFAR-10. A
-//! table with one key names the format or the generator. Synthetic examples are drawn only where a scenario asks for
+//! A text is a folder whose files tell what it holds: those of MNIST's names, the binary version of CIFAR-10, or
+//! SVHN. A table with one key names the format or the generator. Synthetic examples are drawn only where a scenario asks for
 //! them.
 
 use super::cifar::{self, load_cifar_folder};
 use super::idx::{self, is_idx_folder, load_idx_folder};
+use super::svhn::{self, is_svhn_folder, load_svhn_folder};
 use super::{
     DataError, Dataset, Kept, NO_FOLDER, Recent, Shape, Split, csv, folder_or_source, located, npy, synthetic_clients,
     synthetic_images,
@@ -58,6 +59,7 @@ components! {
         "cifar10" => Cifar10(cifar::Cifar10Folder) in "cifar.rs";
         /// CIFAR-100, binary version.
         "cifar100" => Cifar100(cifar::Cifar100Folder) in "cifar.rs";
+        "svhn" => Svhn(svhn::SvhnFolder) in "svhn.rs";
         "csv" => Csv(csv::CsvConfig) in "csv.rs";
         "npy" => Npy(npy::NpyConfig) in "npy.rs";
         "synthetic" => Synthetic(synthetic_images::SyntheticConfig) in "synthetic_images.rs";
@@ -69,7 +71,7 @@ components! {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DataConfig {
-    /// A folder whose files tell by their names whether they are IDX (MNIST, Fashion-MNIST) or CIFAR-10.
+    /// A folder whose files tell by their names whether they are IDX (MNIST, Fashion-MNIST), CIFAR or SVHN.
     Folder(PathBuf),
     /// Files of a given format, or a generator.
     Source(DataSource),
@@ -180,7 +182,9 @@ impl DataConfig {
     /// The files that are read, as far as they are there.
     pub fn files(&self) -> Vec<PathBuf> {
         match self {
-            Self::Folder(folder) => idx::files(folder).into_iter().chain(cifar::all_files(folder)).collect(),
+            Self::Folder(folder) => {
+                [idx::files(folder), cifar::all_files(folder), svhn::files(folder)].into_iter().flatten().collect()
+            }
             Self::Source(source) => source.settings().files(),
         }
     }
@@ -227,15 +231,16 @@ impl DataConfig {
 /// Reads a folder in the form that its files' names tell.
 fn load_folder(folder: &Path) -> Result<Split, DataError> {
     let unrecognised = |found| Err(DataError::Unrecognised { folder: folder.to_owned(), found });
-    match (is_idx_folder(folder), cifar::recognise(folder)) {
-        (true, None) => load_idx_folder(folder),
-        (false, Some(kind)) => load_cifar_folder(folder, kind),
-        (true, Some(_)) => {
-            unrecognised("has files of MNIST's names and of CIFAR's; say { idx = .. } or { cifar10 = .. }")
-        }
-        (false, None) if folder.is_dir() => unrecognised("has no file of a known name"),
-        (false, None) if folder.is_file() => unrecognised("is a file, not a folder"),
-        (false, None) => unrecognised(NO_FOLDER),
+    match (is_idx_folder(folder), cifar::recognise(folder), is_svhn_folder(folder)) {
+        (true, None, false) => load_idx_folder(folder),
+        (false, Some(kind), false) => load_cifar_folder(folder, kind),
+        (false, None, true) => load_svhn_folder(folder),
+        (false, None, false) if folder.is_dir() => unrecognised("has no file of a known name"),
+        (false, None, false) if folder.is_file() => unrecognised("is a file, not a folder"),
+        (false, None, false) => unrecognised(NO_FOLDER),
+        _ => unrecognised(
+            "has files of several data sets' names; say which with { idx = .. }, { cifar10 = .. } or { svhn = .. }",
+        ),
     }
 }
 

@@ -66,7 +66,7 @@ pub fn read_users(folder: &Path, ids: &Ids) -> Result<Option<Vec<Vec<f64>>>, Dat
     }
     if let Some(user) = found.iter().position(Option::is_none) {
         let message = format!("there is no line of user {}, who has ratings", ids.name(user as u32));
-        return Err(DataError::Table { path, line: last, message });
+        return Err(DataError::Table { path: path.clone(), line: last, message });
     }
     let found: Vec<(f64, f64, String)> = found.into_iter().flatten().collect();
     let count = found.len() as f64;

@@ -4,7 +4,7 @@
 //! generator.
 
 use super::features::ItemFeatures;
-use super::{Filters, Ids, Ratings, csv, metadata, named, synthetic};
+use super::{Filters, Ids, Ratings, amazon, csv, metadata, named, synthetic};
 use crate::data::{DataError, Kept, folder_or_source, located};
 use fedgenie_core::components;
 use fedgenie_core::config::Complaint;
@@ -56,6 +56,7 @@ components! {
     /// Files of a given format, or a generator.
     pub enum RatingsSource: RatingsSettings = "ratings" {
         "csv" => Csv(csv::CsvConfig) in "csv.rs";
+        "amazon" => Amazon(amazon::AmazonConfig) in "amazon.rs";
         "synthetic" => Synthetic(synthetic::SyntheticRatings) in "synthetic.rs";
     }
 }

@@ -26,6 +26,7 @@ fn every_form_is_read_and_written_alike() {
         json!({"idx": "folder"}),
         json!({"cifar10": "folder"}),
         json!({"cifar100": "folder"}),
+        json!({"svhn": "folder"}),
         json!({"csv": {"train": "a", "test": "b", "label": "y", "group": "user", "shape": [3, 2, 1]}}),
         json!({"csv": {"train": "a", "test_fraction": 0.25, "target": "y"}}),
         json!({"npy": {"train": "a", "train_labels": "b", "test": "c", "test_labels": "d"}}),
@@ -50,7 +51,7 @@ fn the_defaults_of_synthetic_images_are_the_generators() {
 #[test]
 fn every_relative_name_is_looked_for_in_the_data_folder_or_beside_the_scenario() {
     let config = json!([
-        "a", {"idx": "a"}, {"cifar10": "a"}, {"cifar100": "a"},
+        "a", {"idx": "a"}, {"cifar10": "a"}, {"cifar100": "a"}, {"svhn": "a"},
         {"csv": {"train": "a", "test": "a", "label": "y"}}, {"csv": {"train": "a", "test_fraction": 0.5, "label": "y"}},
         {"npy": {"train": "a", "train_labels": "a", "test": "a", "test_labels": "a"}}
     ]);
@@ -150,7 +151,7 @@ fn a_folder_is_recognised_by_its_files() {
     assert!(text.contains("DIR, then beside the scenario); expected either the IDX files"), "{text}");
     write_idx(ten.path());
     let text = refused(&DataConfig::Folder(ten.path().to_owned()));
-    assert!(text.contains("has files of MNIST's names and of CIFAR's"), "{text}");
+    assert!(text.contains("has files of several data sets' names; say which with { idx = .. }, { cifar10"), "{text}");
     // A file taken for CIFAR-10 that has rows of CIFAR-100 is refused with the remedy.
     std::fs::remove_file(hundred.path().join("fine_label_names.txt")).unwrap();
     let text = refused(&DataConfig::Folder(hundred.path().to_owned()));
