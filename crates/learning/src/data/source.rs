@@ -1,8 +1,7 @@
 //! How a scenario says where examples come from: a folder, files, or a generator.
 //!
-//! A text is a folder whose files tell what it holds: those of MNIST's names, the binary version of CIFAR-10, or
-//! SVHN. A table with one key names the format or the generator. Synthetic examples are drawn only where a scenario asks for
-//! them.
+//! A text is a folder whose files tell what it holds: those of MNIST's names, CIFAR's binary version, or SVHN. A table
+//! with one key names the format or the generator. Synthetic examples are drawn only where a scenario asks for them.
 
 use super::cifar::{self, load_cifar_folder};
 use super::idx::{self, is_idx_folder, load_idx_folder};

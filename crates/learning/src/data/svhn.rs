@@ -1,9 +1,9 @@
 //! SVHN: cropped house numbers, as published.
 //!
 //! # Definition
-//! A MAT file for each part, with two arrays: `X`, 32 × 32 × 3 × image (row, column, colour), bytes; `y`, image × 1, the
-//! digit of each image, where 10 stands for 0. Pixels become features in [0, 1] (`byte / 255`) of shape 3 × 32 × 32; the
-//! class is the digit, 0 to 9. MAT files are read of level 5, plain or packed, little-endian.
+//! A MAT file for each part, with two arrays: `X`, 32 × 32 × 3 × image (row, column, colour), bytes; `y`, image × 1,
+//! the digit of each image, where 10 stands for 0. Pixels become features in [0, 1] (`byte / 255`) of shape
+//! 3 × 32 × 32; the class is the digit, 0 to 9. MAT files are read of level 5, plain or packed, little-endian.
 //!
 //! # Inputs
 //! A folder with `train_32x32.mat` and `test_32x32.mat`, each as it is or with `.gz`. `extra_32x32.mat` is not read.

@@ -9,9 +9,9 @@
 //! | a table without a header, 2014: `ratings_CATEGORY.csv` | in this order: `order = "user-item"` |
 //! | a table without a header, 2018: `CATEGORY.csv` | the item first: `order = "item-user"` |
 //!
-//! The file's first characters tell lines of JSON, its first line the header. Other keys and columns are not read: texts
-//! of reviews, names, pictures. A pair of user and item that is there several times counts once, with its first line,
-//! and ratings outside the scenario's `range` are dropped; both are counted.
+//! The file's first characters tell lines of JSON, its first line the header. Other keys and columns are not read:
+//! texts of reviews, names, pictures. A pair of user and item that is there several times counts once, with its first
+//! line, and ratings outside the scenario's `range` are dropped; both are counted.
 //!
 //! # Inputs
 //! Plain or gzip, told by the first two bytes.
