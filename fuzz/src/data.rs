@@ -158,7 +158,7 @@ mod forms {
         ]
     }
 
-    /// Four images of the same bytes and their digits, plain.
+    /// Five images of the same bytes and their digits, plain.
     pub fn svhn() -> Vec<Form> {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         let element = |kind: u32, content: &[u8]| {
@@ -169,8 +169,8 @@ mod forms {
             let head = [element(6, &words(&[9, 0])), element(5, &words(dimensions)), element(1, name)].concat();
             element(14, &[head, element(2, numbers)].concat())
         };
-        let pixels: Vec<u8> = (0..4 * 3_072).map(|byte| (byte % 251) as u8).collect();
-        let arrays = [array(b"X", &[32, 32, 3, 4], &pixels), array(b"y", &[4, 1], &[10, 1, 9, 4])].concat();
+        let pixels: Vec<u8> = (0..5 * 3_072).map(|byte| (byte % 251) as u8).collect();
+        let arrays = [array(b"X", &[32, 32, 3, 5], &pixels), array(b"y", &[5, 1], &[10, 1, 9, 4, 1])].concat();
         let good = [&[b' '; 124][..], &[0, 1, b'I', b'M'], &arrays].concat();
         let beside = vec![("s/test_32x32.mat", good.clone())];
         vec![Form { beside, ..form("s/train_32x32.mat", &softmax("\"s\""), vec![good]) }]
@@ -313,7 +313,7 @@ mod forms {
             ),
             form(
                 "a.csv",
-                &task("{ amazon = { file = \"a.csv\", order = \"item-user\" } }", ""),
+                &task("{ amazon = { file = \"a.csv\", order = \"user-item\" } }", ""),
                 texts(&[&lines(",", &plain)]),
             ),
             folder("hundred/u.data", "", &tsv(4)),
