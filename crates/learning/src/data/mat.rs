@@ -125,14 +125,14 @@ pub fn read_arrays<const N: usize>(path: &Path, names: [&str; N]) -> Result<[Arr
     let mut found: [Option<Array>; N] = [const { None }; N];
     loop {
         let start = file.position;
-        let Some((kind, size, _)) = tag(&mut file)? else { break };
+        let Some(Tag { kind, size, .. }) = Tag::read(&mut file)? else { break };
         let content = Read::take(&mut file, size);
         let mut inner = match kind {
             PACKED => ByteReader::within(path, start, ZlibDecoder::new(content)),
             _ => ByteReader::within(path, start + TAG_BYTES, content),
         };
         let is_array = match kind {
-            PACKED => tag(&mut inner)?.is_some_and(|(kind, ..)| kind == MATRIX),
+            PACKED => Tag::read(&mut inner)?.is_some_and(|tag| tag.kind == MATRIX),
             kind => kind == MATRIX,
         };
         if is_array {
@@ -173,24 +173,40 @@ fn read_head(file: &mut ByteReader<'_>) -> Result<(), DataError> {
     Err(DataError::Array { path: file.path.to_owned(), position: 0, message: message.to_owned() })
 }
 
-/// Type and number of bytes of an element, and its bytes where these lie beside them; `None` at the end.
-fn tag(reader: &mut ByteReader<'_>) -> Result<Option<(u32, u64, Option<Vec<u8>>)>, DataError> {
-    let start = reader.position;
-    let tag = reader.take(TAG_BYTES)?;
-    let Some((&[kind, bytes], [])) = tag.as_chunks::<4>().0.split_first_chunk::<2>() else {
-        return if tag.is_empty() { Ok(None) } else { Err(reader.truncated(start + TAG_BYTES)) };
-    };
-    let (kind, size) = (u32::from_le_bytes(kind), u32::from_le_bytes(bytes));
-    Ok(Some(match kind >> 16 {
-        0 => (kind, size.into(), None),
-        small => (kind & 0xffff, small.into(), Some(bytes.iter().copied().take(small as usize).collect())),
-    }))
+/// What stands in front of an element.
+struct Tag {
+    kind: u32,
+    /// Number of its bytes.
+    size: u64,
+    /// Its bytes, where they lie beside their number.
+    beside: Option<Vec<u8>>,
+}
+
+impl Tag {
+    /// The next one; `None` at the end.
+    fn read(reader: &mut ByteReader<'_>) -> Result<Option<Self>, DataError> {
+        let start = reader.position;
+        let tag = reader.take(TAG_BYTES)?;
+        let Some((&[kind, bytes], [])) = tag.as_chunks::<4>().0.split_first_chunk::<2>() else {
+            return if tag.is_empty() { Ok(None) } else { Err(reader.truncated(start + TAG_BYTES)) };
+        };
+        let (kind, size) = (u32::from_le_bytes(kind), u32::from_le_bytes(bytes));
+        Ok(Some(match kind >> 16 {
+            0 => Self { kind, size: size.into(), beside: None },
+            small => {
+                let beside = Some(bytes.iter().copied().take(small as usize).collect());
+                Self { kind: kind & 0xffff, size: small.into(), beside }
+            }
+        }))
+    }
 }
 
 /// The type and the bytes of an element, of which there may be so many.
 fn element(reader: &mut ByteReader<'_>, most: u64, what: &str) -> Result<(u32, Vec<u8>), DataError> {
     let start = reader.position;
-    let Some((kind, size, beside)) = tag(reader)? else { return Err(reader.truncated(start + TAG_BYTES)) };
+    let Some(Tag { kind, size, beside }) = Tag::read(reader)? else {
+        return Err(reader.truncated(start + TAG_BYTES));
+    };
     if let Some(bytes) = beside {
         return if bytes.len() as u64 == size {
             Ok((kind, bytes))
