@@ -79,6 +79,7 @@ fn results_are_kept_and_stand_beside_the_papers() {
         "| [Small](#small) | 2 | 1 | 0 | 0 | 0 | 1 of 2 |",
         "### Small Table I\n\nRegret of three policies.",
         "| BSFL has less regret than the genie: genie | 12.5 against 250 | ≤ 0 |",
+        "| check | paper | claimed | ours [95 %] | n | verdict | together | claim |\n|---|---|---|---|---|---|---|---|\n",
         "| bsfl | 12.5 |",
         "### Small Fig. 2\n\nRegret over time.\n\nNo number of ours stands beside it.",
     ] {

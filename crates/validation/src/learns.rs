@@ -336,6 +336,7 @@ mod tests {
             ci95: None,
             n: 1,
             is_exact: true,
+            student: None,
             none: None,
             note: None,
         };

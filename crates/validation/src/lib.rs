@@ -21,6 +21,7 @@ mod margin;
 pub mod papers;
 mod results;
 mod statistic;
+mod together;
 pub mod tuning;
 mod verdict;
 
@@ -31,7 +32,8 @@ pub use laboratory::{Kept, Laboratory};
 pub use learns::Learns;
 pub use margin::{Margin, margin_of};
 pub use results::{CheckResult, ClaimResult, HEADING, NotRun, Provenance, Row, markdown, seconds_of_all, table};
-pub use statistic::{Measured, Measurement, StatisticConfig};
+pub use statistic::{Measured, Measurement, StatisticConfig, Student};
+pub use together::{Together, together};
 pub use verdict::{Rule, Verdict};
 
 use fedgenie_experiment::error::Error;

@@ -21,6 +21,8 @@
 use super::claim::Claim;
 use super::kept::{KeptCheck, KeptClaim};
 use super::results::{Row, row_cells};
+use super::statistic::shown_interval;
+use super::together::{Together, together};
 use super::verdict::Verdict;
 use fedgenie_core::math::float::power;
 use fedgenie_core::text::markdown::prose;
@@ -278,7 +280,8 @@ pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
          Written by `fedgenie validate` from the [results](results) of [claims](claims) and the [transcripts](papers) of the papers' tables and\n\
          figures, and from nothing else. Counts are of numbers that the papers claim something of. How claims are judged is in\n\
          [How the numbers are checked](README.md). Each claim has the commit and the date of its runs; what has none was not carried out since\n\
-         results are kept.\n\n\
+         results are kept. Each number has an interval of its own; *together* is the interval by which all numbers of a table with Student's\n\
+         intervals are right at once with 95 % (Holm), and what remains undecided by it.\n\n\
          | paper | supported | not supported | no difference | undecided | not judged | tables and figures of results without a number |\n\
          |---|---|---|---|---|---|---|\n"
     );
@@ -303,7 +306,7 @@ pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
     of_claims(claims.iter().filter(|claim| claim.paper.is_none()), kept, &mut text);
     for claim in kept.iter().filter(|claim| claim.paper.is_none()) {
         let _ = write!(text, "\n### {}\n\n{}.\n", prose(&claim.title), prose(&claim.source));
-        of_checks(&claim.checks.iter().map(|check| (claim, check)).collect::<Vec<_>>(), &mut text);
+        of_checks(&claim.checks.iter().map(|check| (claim, check)).collect::<Vec<_>>(), false, &mut text);
     }
     text
 }
@@ -342,7 +345,7 @@ fn of_paper(paper: &Paper, claims: &[Claim], kept: &[KeptClaim], text: &mut Stri
         text.push('\n');
         let checks = found.of_items.get(item.id.as_str());
         match (checks, item.kind.is_of_results()) {
-            (Some(checks), _) => of_checks(checks, text),
+            (Some(checks), _) => of_checks(checks, true, text),
             (None, true) => text.push_str("\nNo number of ours stands beside it.\n"),
             (None, false) => {}
         }
@@ -350,24 +353,38 @@ fn of_paper(paper: &Paper, claims: &[Claim], kept: &[KeptClaim], text: &mut Stri
     }
     if !found.others.is_empty() {
         let _ = write!(text, "\n### {} beside its tables\n", prose(&paper.system));
-        of_checks(&found.others, text);
+        of_checks(&found.others, false, text);
     }
 }
 
-/// The judged numbers of some checks.
-fn of_checks(checks: &[(&KeptClaim, &KeptCheck)], text: &mut String) {
-    text.push_str("\n| check | paper | claimed | ours [95 %] | n | verdict | claim |\n|---|---|---|---|---|---|---|\n");
-    for (claim, check) in checks {
-        for row in &check.rows {
-            let [what, paper, rule, ours, n, verdict] = row_cells(row).map(|text| cell(&text));
-            let _ = writeln!(text, "| {what} | {paper} | {rule} | {ours} | {n} | {verdict} | {} |", claim.name);
-        }
+/// The judged numbers of some checks; with those of a table together, where these are all of a table.
+fn of_checks(checks: &[(&KeptClaim, &KeptCheck)], is_table: bool, text: &mut String) {
+    let rows: Vec<(&KeptClaim, &Row)> =
+        checks.iter().flat_map(|(claim, check)| check.rows.iter().map(move |row| (*claim, row))).collect();
+    let family = if is_table { together(&rows.iter().map(|&(_, row)| row).collect::<Vec<_>>()) } else { Vec::new() };
+    let has_family = family.iter().any(Option::is_some);
+    let (heading, rule) = if has_family { (" together |", "---|") } else { ("", "") };
+    let _ = writeln!(text, "\n| check | paper | claimed | ours [95 %] | n | verdict |{heading} claim |");
+    let _ = writeln!(text, "|---|---|---|---|---|---|{rule}---|");
+    for (index, (claim, row)) in rows.iter().enumerate() {
+        let [what, paper, rule, ours, n, verdict] = row_cells(row).map(|text| cell(&text));
+        let all =
+            has_family.then(|| format!(" {} |", family[index].map_or_else(String::new, |all| among_all(row, all))));
+        let all = all.unwrap_or_default();
+        let _ = writeln!(text, "| {what} | {paper} | {rule} | {ours} | {n} | {verdict} |{all} {} |", claim.name);
     }
     for (_, check) in checks {
         if let (Some(because), Some(row)) = (&check.because, check.rows.first()) {
             let _ = write!(text, "\n*{}.* {}\n", prose(&row.claim), prose(because.trim()));
         }
     }
+}
+
+/// A number's interval among all of its table, and whether its verdict stands.
+fn among_all(row: &Row, Together { interval, verdict }: Together) -> String {
+    let shown = shown_interval(row.value, Some(interval));
+    let interval = shown.split_once(' ').map_or("", |(_, interval)| interval);
+    if verdict == row.verdict { interval.to_owned() } else { format!("{interval}; {verdict}") }
 }
 
 /// The paper's own numbers, folded.

@@ -2,8 +2,8 @@
 
 use super::claim::{Budget, Check, Claim};
 use super::learns::Objections;
-use super::statistic::{Details, Measured, Measurement, shown_interval};
-use super::verdict::Verdict;
+use super::statistic::{Details, Measured, Measurement, Student, shown_interval};
+use super::verdict::{Rule, Verdict};
 use fedgenie_core::text::markdown::prose;
 use fedgenie_experiment::error::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -32,6 +32,15 @@ pub struct Row {
     pub verdict: Verdict,
     /// The expected verdict.
     pub expected: Option<Verdict>,
+    /// The rule as numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<Rule>,
+    /// Of what the interval is Student's, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub student: Option<Student>,
+    /// The values that count as no difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub none: Option<[f64; 2]>,
     /// Note for readers of the verdict: runs that never reached a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -53,7 +62,17 @@ impl Row {
         self.expected == Some(self.verdict) || is_open
     }
 
-    fn ours(&self) -> String {
+    /// A row of tests.
+    #[cfg(test)]
+    pub(super) fn of_test() -> Self {
+        let (claim, label, rule) = Default::default();
+        let (verdict, expected) = (Verdict::Undecided, None);
+        let (holds, student, none, note, paper) = (None, None, None, None, None);
+        let (value, ci95, n, is_smoke) = (0.0, None, 0, false);
+        Self { claim, label, paper, rule, value, ci95, n, holds, student, none, verdict, expected, note, is_smoke }
+    }
+
+    pub(super) fn ours(&self) -> String {
         shown_interval(self.value, self.ci95)
     }
 }
@@ -104,6 +123,9 @@ impl CheckResult {
             value: measured.value,
             ci95: measured.ci95,
             n: measured.n,
+            holds: Some(check.holds),
+            student: measured.student,
+            none: measured.none,
             verdict: match (measured.ci95, measured.is_exact) {
                 _ if objection(&measured.label).is_some() => Verdict::NotJudged,
                 (None, false) => Verdict::Undecided,

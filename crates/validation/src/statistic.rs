@@ -45,6 +45,9 @@ pub struct Measured {
     /// Whether the number is deterministic. A deterministic quantity has no interval; its value alone decides the
     /// verdict. A random one without an interval stays undecided.
     pub is_exact: bool,
+    /// Of what the interval is Student's, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub student: Option<Student>,
     /// The values that count as no difference, of a comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub none: Option<[f64; 2]>,
@@ -53,14 +56,29 @@ pub struct Measured {
     pub note: Option<String>,
 }
 
+/// Of what an interval is Student's, so that it is known at other levels as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Student {
+    /// Of values, or of differences of pairs.
+    OfValues,
+    /// Of their logarithms.
+    OfLogarithms,
+}
+
 impl Measured {
+    /// With Student's interval of these.
+    fn student(self, student: Student) -> Self {
+        Self { student: Some(student), ..self }
+    }
+
     fn estimate(label: impl Into<String>, estimate: Estimate) -> Self {
         let Estimate { mean: value, ci95, n } = estimate;
-        Self { label: label.into(), value, ci95, n, is_exact: false, none: None, note: None }
+        Self { label: label.into(), value, ci95, n, is_exact: false, student: None, none: None, note: None }
     }
 
     fn exact(label: impl Into<String>, value: f64, n: usize) -> Self {
-        Self { label: label.into(), value, ci95: None, n, is_exact: true, none: None, note: None }
+        Self { label: label.into(), value, ci95: None, n, is_exact: true, student: None, none: None, note: None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Differences between policies, paired by seed; of spending until a target the differences of restricted means, to the
 //! common horizon.
 
-use super::{Measured, Measurement, number, sample};
+use super::{Measured, Measurement, Student, number, sample};
 use crate::laboratory::Context;
 use crate::margin::{Margin, margin_of};
 use fedgenie_core::math::statistics::paired_difference;
@@ -70,7 +70,8 @@ impl Config {
             match paired_difference(&mine, &theirs) {
                 Some(found) => {
                     let compared = theirs.iter().sum::<f64>() / theirs.len() as f64;
-                    measured.push(Measured { none: self.none(compared), ..Measured::estimate(against, found) });
+                    let found = Measured::estimate(against, found).student(Student::OfValues);
+                    measured.push(Measured { none: self.none(compared), ..found });
                 }
                 None => return super::usage(format!("{} is not finite in every run of {against}", self.value)),
             }

@@ -10,7 +10,7 @@
 //! ratio is too small where the policy fails, and too large where the other one does. The number of these runs stands
 //! beside the verdict.
 
-use super::{Details, Measured, Measurement, number, shown, shown_interval, usage};
+use super::{Details, Measured, Measurement, Student, number, shown, shown_interval, usage};
 use crate::laboratory::Context;
 use crate::margin::{Margin, margin_of};
 use fedgenie_core::math::float::{exp, ln};
@@ -147,7 +147,7 @@ impl Config {
                     // Where nobody reaches it, ends of runs are compared, which tell nothing.
                     let known = missed.iter().any(|(_, missed)| *missed < pairs);
                     let found = Estimate { ci95: found.ci95.filter(|_| known), ..found };
-                    Measured { none, note, ..Measured::estimate(against, found) }
+                    Measured { none, note, ..Measured::estimate(against, found).student(Student::OfLogarithms) }
                 }
             };
             details.rows.push(vec![

@@ -1,7 +1,7 @@
 //! A number of runs, as a mean over seeds; spending until a target as a restricted mean, in which runs that never
 //! arrive count with the horizon.
 
-use super::{Measured, Measurement, number, sample};
+use super::{Measured, Measurement, Student, number, sample};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::estimate;
 use fedgenie_experiment::error::Error;
@@ -58,7 +58,7 @@ impl Config {
             // Values that are the same for all of several seeds are deterministic.
             measured.push(match values.len() > 1 && values.windows(2).all(|pair| pair[0] == pair[1]) {
                 true => Measured::exact(policy, found.mean, found.n),
-                false => Measured::estimate(policy, found),
+                false => Measured::estimate(policy, found).student(Student::OfValues),
             });
         }
         Ok(Measurement::new(measured, Vec::new()))

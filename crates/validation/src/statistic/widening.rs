@@ -3,7 +3,7 @@
 //! For values `x_s` of a policy and `y_s` of another over seeds, the number is the mean over seeds of
 //! `(x_s − y_s in the wider scenario) − (x_s − y_s in the narrower one)`, with Student's t interval.
 
-use super::{Measured, Measurement, number};
+use super::{Measured, Measurement, Student, number};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::paired_difference;
 use fedgenie_experiment::error::Error;
@@ -43,7 +43,7 @@ impl Config {
             // The scenarios may have different numbers of seeds; the first ones are the same.
             let seeds = wide.len().min(narrow.len());
             match paired_difference(&wide[..seeds], &narrow[..seeds]) {
-                Some(found) => measured.push(Measured::estimate(other, found)),
+                Some(found) => measured.push(Measured::estimate(other, found).student(Student::OfValues)),
                 None => return super::usage(format!("{value} is not finite in every run of {other}")),
             }
         }
