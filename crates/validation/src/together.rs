@@ -90,8 +90,8 @@ mod tests {
         Row { value: mean, ci95, n: 5, verdict, holds: Some(holds), student: Some(Student::OfValues), ..Row::of_test() }
     }
 
-    /// By hand: two-sided p of t = 3 with four degrees of freedom is 0.0399, of 4 is 0.0161, of 5 is 0.0075. Among three,
-    /// 0.0075 is below 0.05/3, then 0.0161 below 0.05/2, then 0.0399 below 0.05.
+    /// By hand: two-sided p of t = 3 with four degrees of freedom is 0.0399, of 4 is 0.0161, of 5 is 0.0075. Among
+    /// three, 0.0075 is below 0.05/3, then 0.0161 below 0.05/2, then 0.0399 below 0.05.
     #[test]
     fn holm_decides_step_by_step() {
         let rows = [row(3.0, 1.0), row(-4.0, 1.0), row(5.0, 1.0)];
