@@ -12,6 +12,7 @@ mod fit;
 mod interruption;
 mod merge;
 mod new;
+mod plan;
 mod progress;
 mod report;
 mod run;

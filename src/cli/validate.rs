@@ -7,7 +7,7 @@ use fedgenie::experiment::cpu::Cpu;
 use fedgenie::experiment::{Earlier, ROUNDS_PER_LOOK, RunOptions};
 use fedgenie::text::{self, escaped};
 use fedgenie::validation::{
-    Budget, Claim, ClaimResult, HEADING, Kept, KeptClaim, Laboratory, NotRun, Provenance, Row, markdown, papers,
+    self, Budget, Claim, ClaimResult, HEADING, Kept, KeptClaim, Laboratory, NotRun, Provenance, Row, markdown, papers,
     read_claims, seconds_of_all, table, today, tuning, validate as check,
 };
 use std::fs;
@@ -32,7 +32,7 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     let budget = if arguments.smoke { Budget::Smoke } else { Budget::Full };
     let claims = read_claims(&folder, &arguments.names)?;
     let (claims, others): (Vec<Claim>, Vec<Claim>) =
-        claims.into_iter().partition(|claim| claim.runs_among(&arguments.names));
+        claims.into_iter().partition(|claim| arguments.plan || claim.runs_among(&arguments.names));
     let not_run: Vec<NotRun> = others.iter().map(NotRun::of).collect();
     let threads = threads_of(arguments.threads.as_deref(), host)?;
     // Before the first run: provenance describes the state at the beginning.
@@ -43,13 +43,13 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     if arguments.allow_paths {
         laboratory = laboratory.allowing_paths();
     }
-    let (kept, files) = match arguments.out.as_deref() {
-        Some(out) if is_file(out) => (None, vec![out.to_owned()]),
-        Some(out) => (Some(out), vec![out.join(RESULTS)]),
-        None => (None, Vec::new()),
-    };
+    let (kept, files) = places(arguments.out.as_deref());
     if arguments.accept_checked {
         laboratory = laboratory.taking_over();
+    }
+    if arguments.plan {
+        let laboratory = kept.into_iter().fold(laboratory, |laboratory, kept| laboratory.keeping(kept.to_owned()));
+        return plan(&claims, &laboratory, &folder, arguments);
     }
     if let Some(kept) = kept {
         fs::create_dir_all(kept).map_err(|source| Error::Write { path: kept.to_owned(), source })?;
@@ -131,6 +131,30 @@ fn pages(claims: &Path, is_quiet: bool) -> Result<(), Error> {
     Ok(())
 }
 
+/// Says what claims would cost, and what they may decide.
+fn plan(
+    claims: &[Claim],
+    laboratory: &Laboratory<'_>,
+    folder: &Path,
+    arguments: &ValidateArguments,
+) -> Result<u8, Error> {
+    let results = KeptClaim::read_all(&folder.with_file_name(KEPT))?;
+    let mut plans = Vec::new();
+    for (index, claim) in claims.iter().enumerate() {
+        if !arguments.quiet {
+            say(&format!("{}/{} {}: {}", index + 1, claims.len(), escaped(&claim.name), escaped(&claim.title)));
+        }
+        plans.push(validation::plan(claim, laboratory, &results)?);
+    }
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&plans).map_err(|error| Error::Usage(error.to_string()))?;
+        print_json(&text)?;
+    } else {
+        print(&super::plan::table(&plans, laboratory.threads().count()))?;
+    }
+    Ok(0)
+}
+
 /// Chooses settings by a grid. With `--out` runs are kept in that folder, and an interrupted choice goes on.
 fn tune(claims: &Path, name: &str, arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Error> {
     let threads = threads_of(arguments.threads.as_deref(), host)?;
@@ -176,6 +200,15 @@ fn told_of_kept(kept: &Kept, folder: &Path) -> String {
         ));
     }
     text
+}
+
+/// The folder that keeps runs, and the files of the tables, as `--out` names them.
+fn places(out: Option<&Path>) -> (Option<&Path>, Vec<PathBuf>) {
+    match out {
+        Some(out) if is_file(out) => (None, vec![out.to_owned()]),
+        Some(out) => (Some(out), vec![out.join(RESULTS)]),
+        None => (None, Vec::new()),
+    }
 }
 
 /// Whether `--out` names a file for the tables alone, and not a folder that keeps runs as well.

@@ -96,6 +96,35 @@ fn results_are_kept_and_stand_beside_the_papers() {
     assert!(!place.path("results").exists());
 }
 
+/// Six seeds of three policies; with a folder of kept runs, those that it lacks.
+#[test]
+fn a_plan_says_what_is_to_be_made_and_what_is_open() {
+    let place = workplace(CLAIM);
+    let plan = |more: &[&str]| -> serde_json::Value {
+        let words = [&["validate", "--claims", "claims", "--plan", "--json", "--quiet"], more].concat();
+        let Answer { code, stdout, stderr } = place.fedgenie(&words);
+        assert_eq!(code, 0, "{stderr}");
+        serde_json::from_str::<serde_json::Value>(&stdout).unwrap()[0].take()
+    };
+    let before = plan(&[]);
+    assert_eq!((&before["runs"], &before["there"], &before["verdicts"]), (&18.into(), &0.into(), &().into()));
+    assert!(before["seconds"].as_f64().unwrap() > 0.0 && before["refused"].as_array().unwrap().is_empty());
+    assert!(!place.path("results").exists() && !place.path("kept").exists());
+    assert_eq!(plan(&["--smoke"])["runs"], 9);
+    assert_eq!(place.fedgenie(&["validate", "--claims", "claims", "--out", "kept", "--quiet"]).code, 0);
+    assert_eq!(plan(&[])["runs"], 18);
+    let after = plan(&["--out", "kept"]);
+    assert_eq!((&after["runs"], &after["there"]), (&0.into(), &18.into()));
+    assert_eq!(after["verdicts"], serde_json::json!([2, 1, 0, 0, 0]));
+    let told = place.fedgenie(&["validate", "--claims", "claims", "--plan", "--out", "kept"]).stdout;
+    assert!(told.starts_with("claim  runs  there  time ") && told.contains("\norder  0     18 "), "{told}");
+    assert!(told.contains("0 runs to be made") && told.ends_with("nothing was written\n"), "{told}");
+    // A scenario that cannot be carried out is part of the plan.
+    place.write("scenario.toml", changed(&place.text("scenario.toml"), "rounds = ", "round = "));
+    let told = place.fedgenie(&["validate", "--claims", "claims", "--plan"]);
+    assert!(told.code == 0 && told.stdout.contains("note: order: small: "), "{told:?}");
+}
+
 #[test]
 fn a_transcript_that_cannot_be_is_refused() {
     let refused = |from: &str, to: &str, words: &str| {

@@ -6,8 +6,8 @@ use super::statistic::Measurement;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::kept::Found;
 use fedgenie_experiment::experiment::{
-    Earlier, Experiment, LookedAt, Outputs, Overrides, Progress, ResultFolder, RunId, RunSummary, Shard, Threads,
-    artefacts, execute,
+    Earlier, Experiment, Forecast, LookedAt, Outputs, Overrides, Progress, ResultFolder, RunId, RunOptions, RunSummary,
+    Shard, Threads, artefacts, execute,
 };
 use fedgenie_experiment::scenario::Kinds;
 use fedgenie_simulator::recorder::RunFileOptions;
@@ -191,6 +191,20 @@ impl<'a> Laboratory<'a> {
             }
             _ => Ok(Objections::default()),
         }
+    }
+
+    /// What carrying out one of a claim's scenarios would cost: the runs that the folder of kept runs lacks.
+    ///
+    /// # Errors
+    /// Why it cannot be carried out.
+    pub fn forecast(&self, claim: &Claim, scenario: &str) -> Result<Forecast, Error> {
+        let experiment = self.load(&Context { laboratory: self, claim, seen: &Mutex::default() }.key(scenario)?)?;
+        let folder =
+            self.folder.as_ref().map(|folder| Ok::<_, Error>(folder.join(place_of(&experiment)?))).transpose()?;
+        let folder = folder.as_deref().filter(|folder| folder.exists());
+        let earlier = if folder.is_some() { Earlier::Resume } else { Earlier::Refuse };
+        let options = RunOptions { folder, earlier, progress: self.progress, ..RunOptions::default() };
+        experiment.dry_run(&options, self.threads)
     }
 
     fn load(&self, key: &Key) -> Result<Experiment, Error> {

@@ -24,6 +24,7 @@ mod variance_shares;
 mod widening;
 
 use super::laboratory::{Context, Seen};
+use fedgenie_core::math::float::{exp, ln};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::RunSummary;
@@ -64,6 +65,20 @@ pub enum Student {
     OfValues,
     /// Of their logarithms.
     OfLogarithms,
+}
+
+impl Student {
+    /// An interval of half the width times this, around the same middle.
+    pub fn narrowed(self, [low, high]: [f64; 2], part: f64) -> [f64; 2] {
+        let around = |[low, high]: [f64; 2]| {
+            let (middle, half) = ((low + high) / 2.0, part * (high - low) / 2.0);
+            [middle - half, middle + half]
+        };
+        match self {
+            Self::OfValues => around([low, high]),
+            Self::OfLogarithms => around([ln(low), ln(high)]).map(exp),
+        }
+    }
 }
 
 impl Measured {

@@ -15,7 +15,6 @@
 use super::results::Row;
 use super::statistic::Student;
 use super::verdict::Verdict;
-use fedgenie_core::math::float::{exp, ln};
 use fedgenie_core::math::statistics::{Miss, estimate, estimate_at};
 
 /// A number among all of its table.
@@ -61,24 +60,18 @@ fn at(row: &Row, miss: Miss) -> Option<Together> {
 }
 
 /// Student's 95 % interval of `n` values, made to miss so often.
-fn widened([low, high]: [f64; 2], student: Student, n: usize, miss: Miss) -> Option<[f64; 2]> {
+fn widened(interval: [f64; 2], student: Student, n: usize, miss: Miss) -> Option<[f64; 2]> {
     // Both intervals of any n values that differ have the ratio of the quantiles.
     let values: Vec<f64> = (0..n).map(|value| value as f64).collect();
-    let ratio = estimate_at(&values, miss)?.half_width()? / estimate(&values)?.half_width()?;
-    let around = |low: f64, high: f64| {
-        let (middle, half) = ((low + high) / 2.0, ratio * (high - low) / 2.0);
-        [middle - half, middle + half]
-    };
-    Some(match student {
-        Student::OfValues => around(low, high),
-        Student::OfLogarithms => around(ln(low), ln(high)).map(exp),
-    })
+    let part = estimate_at(&values, miss)?.half_width()? / estimate(&values)?.half_width()?;
+    Some(student.narrowed(interval, part))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::verdict::Rule;
+    use fedgenie_core::math::float::ln;
 
     /// A row about values with this mean and standard error, five of them, of which a mean of at least 0 is claimed.
     fn row(mean: f64, error: f64) -> Row {
