@@ -238,7 +238,7 @@ pub(super) struct ValidateArguments {
     /// Carries nothing out, and writes PAPERS.md beside the folder of claims anew from the kept results.
     #[arg(long, conflicts_with_all = ["names", "smoke", "json", "accept_checked", "tune", "out"])]
     pub(super) pages: bool,
-    /// Carries nothing out, and says what each claim would cost on this machine, and what it may decide
+    /// Carries nothing out, and says what each claim would cost on this machine, and what it may decide.
     #[arg(long, conflicts_with_all = ["accept_checked", "tune", "pages"])]
     pub(super) plan: bool,
     /// Uses a small budget, about a minute for all claims: it shows that everything works, and decides nothing.

@@ -41,6 +41,7 @@ pub fn table(plans: &[Plan], threads: usize) -> String {
     let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
     text.push_str(&format!(
         "\n{} runs to be made, about {} on {threads} of this machine, as far as it is known\n\
+         the time of a claim without scenarios is that of its last validation; statistics that play worlds of their own take more\n\
          yes, no, same, undecided, not judged: verdicts of the results that are kept; seeds for one more: the fewest seeds by\n\
          which an undecided number would be decided, at the mean and the spread found\n\
          nothing was carried out, and nothing was written\n",
