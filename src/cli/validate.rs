@@ -122,11 +122,14 @@ fn pages(claims: &Path, is_quiet: bool) -> Result<(), Error> {
         return Err(Error::Usage(format!("not in the transcripts of papers: {}", strangers.join("; "))));
     }
     let kept = KeptClaim::read_all(&claims.with_file_name(KEPT))?;
-    let file = claims.with_file_name("PAPERS.md");
-    let text = papers::page(&papers, &all, &kept);
-    fs::write(&file, text).map_err(|source| Error::Write { path: file.clone(), source })?;
-    if !is_quiet {
-        say(&format!("written to {}", text::path(&file)));
+    let page = papers::page(&papers, &all, &kept);
+    let html = papers::html(&page, &papers, &kept);
+    for (name, text) in [("PAPERS.md", page), ("PAPERS.html", html)] {
+        let file = claims.with_file_name(name);
+        fs::write(&file, text).map_err(|source| Error::Write { path: file.clone(), source })?;
+        if !is_quiet {
+            say(&format!("written to {}", text::path(&file)));
+        }
     }
     Ok(())
 }

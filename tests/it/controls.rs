@@ -6,6 +6,7 @@ use fedgenie::metric::{Place, value_of};
 use fedgenie::policy::Policies;
 use fedgenie::run::{Metrics, Run};
 use fedgenie::world::{TrainedControl, World};
+use std::path::Path;
 
 /// Three clients with different shares of 90 examples, which take one step an epoch on all that they have.
 const SKEWED: &str = r#"name = "controls"
@@ -428,4 +429,46 @@ fn policies_with_training_of_their_own_have_controls_of_their_own() {
     );
     place.fedgenie(&["report", "out"]);
     assert!(place.text("out/report.html").contains("(centralised of slow)"));
+}
+
+/// Models that do not move are the first one wherever they are measured, as rounds measure it. A server's own most
+/// frequent class is worth more there than that of all, and a model for clusters has a control for all.
+#[test]
+fn controls_are_measured_on_the_data_of_servers_and_clients() {
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/fed_bac/smoke.toml")).unwrap();
+    let text = changed(
+        &text,
+        "[evaluate]\n",
+        "[controls]\ncentralised = { epochs = 1 }\nlocal = { epochs = 1 }\n[evaluate]\nclients = true\n",
+    );
+    let controls = |text: &str, with: &[&str]| {
+        let place = Workplace::with(text);
+        let words = [&["run", SCENARIO, "--set", "stop.rounds=1", "--seeds", "1", "--out", "out"], with].concat();
+        let Answer { code, stderr, .. } = place.fedgenie(&words);
+        assert_eq!(code, 0, "{stderr}");
+        place.json("out/summary.json")["controls"][0].take()
+    };
+    let begin = text.find("[policy.ifca]").unwrap();
+    let plain = changed(&text[..begin], "[clusters]\ninitial = \"single\"\nassign = { linucb = { every = 5 } }\n", "");
+    let plain = changed(&plain, "[regret]\nassignment = true\n", "");
+    let plain = changed(&plain, ", clusters = \"none\"", "");
+    let plain = changed(&plain, "clients = true\n", "clients = true\nservers = true\n");
+    let still = controls(&plain, &["--set", "training.optimizer.sgd.lr=1e-30", "--set", "report.columns=[]"]);
+    let initial = still["initial"].as_object().unwrap();
+    assert!(initial.keys().any(|name| name == "server_accuracy_p10") && initial.contains_key("client_loss_sd"));
+    for name in ["centralised", "local"] {
+        for (metric, value) in initial.iter().filter(|(name, _)| !name.starts_with("test_")) {
+            let [found, expected] = [&still[name][metric], value].map(|value| value["mean"].as_f64().unwrap());
+            assert!((found - expected).abs() < 1e-12, "{name} {metric}: {found}, {expected}");
+        }
+    }
+    let divided = controls(&text, &[]);
+    let mean = |name: &str, metric: &str| divided[name][metric]["mean"].as_f64().unwrap();
+    for metric in ["server_accuracy_mean", "client_accuracy_mean"] {
+        let [own, all, trained] = ["own-majority", "majority", "centralised"].map(|name| mean(name, metric));
+        assert!(own > all && trained > all, "{metric}: {own}, {all}, {trained}");
+    }
+    // One model of everybody's data, whatever models clusters have.
+    assert!(divided.get("centralised of fed-bac").is_none() && divided.get("local of fed-bac").is_some());
 }

@@ -2,7 +2,7 @@
 
 use super::support::{Answer, Workplace, changed};
 use super::validation::{CLAIM, workplace};
-use fedgenie::validation::papers::{HEADING, read_papers, strangers};
+use fedgenie::validation::papers::{self, HEADING, read_papers, strangers};
 use fedgenie::validation::{KeptClaim, read_claims};
 use std::path::Path;
 
@@ -34,10 +34,21 @@ fn the_page_of_the_papers_is_up_to_date() {
     let claims = read_claims(&validation("claims"), &[]).unwrap();
     let kept = KeptClaim::read_all(&validation("results")).unwrap();
     assert!(written.starts_with(HEADING));
-    let expected = fedgenie::validation::papers::page(&papers, &claims, &kept);
+    let expected = papers::page(&papers, &claims, &kept);
     assert!(written == expected, "`fedgenie validate --pages` writes another page");
+    let written = std::fs::read_to_string(validation("PAPERS.html")).unwrap();
+    assert!(written == papers::html(&expected, &papers, &kept), "`fedgenie validate --pages` writes another page");
     for result in &kept {
         assert!(claims.iter().any(|claim| claim.name == result.name), "results of {}, which is no claim", result.name);
+    }
+}
+
+/// A claim about a paper says in what its runs differ from it, unless it needs no runs.
+#[test]
+fn claims_about_papers_say_what_differs() {
+    let claims = read_claims(&validation("claims"), &[]).unwrap();
+    for claim in claims.iter().filter(|claim| claim.paper.is_some()) {
+        assert!(claim.differs.is_some() != claim.scenarios.is_empty(), "{}", claim.name);
     }
 }
 
@@ -60,11 +71,16 @@ kind = "drawing"
 id = "Fig. 2"
 about = "Regret over time"
 kind = "curves"
+not_run = "costs a day"
 "#;
 
 #[test]
 fn results_are_kept_and_stand_beside_the_papers() {
-    let claim = changed(CLAIM, "source = \"a test\"\n", "source = \"a test\"\npaper = \"small\"\nitem = \"Table I\"\n");
+    let claim = changed(
+        CLAIM,
+        "source = \"a test\"\n",
+        "source = \"a test\"\npaper = \"small\"\nitem = \"Table I\"\ndiffers = \"laws of ours\"\n",
+    );
     let claim = changed(&claim, "paper = \"less\"", "paper = \"12.5 against 250\"");
     let place = workplace(&claim);
     place.write("papers/small.toml", PAPER);
@@ -76,14 +92,24 @@ fn results_are_kept_and_stand_beside_the_papers() {
     let page = place.text("PAPERS.md");
     for words in [
         HEADING,
-        "| [Small](#small) | 2 | 1 | 0 | 0 | 0 | 1 of 2 |",
+        "| [Small](#small) | 2 | 1 | 0 | 0 | 0 | 1 of 2 | in part: Table I; no number of ours: Fig. 2 | ",
+        "- **Reproduces**, 2 numbers: Table I (2 of 3).\n- **Does not**, 1 number: Table I (1 of 3).\n",
+        "- **No number of ours**: Fig. 2 (costs a day).\n- **Other than in the paper**: laws of ours (order).\n",
+        "\nLevels, small of order:\n\n| policy | n | regret.mean |\n|---|---|---|\n| bsfl | 6 | ",
+        "| `fedgenie validate order` |",
         "### Small Table I\n\nRegret of three policies.",
         "| BSFL has less regret than the genie: genie | 12.5 against 250 | ≤ 0 |",
-        "| check | paper | claimed | ours [95 %] | n | verdict | together | claim |\n|---|---|---|---|---|---|---|---|\n",
+        "| check | paper | claimed | ours [95 %] | n | verdict | together | setting | claim |\n|---|---|---|---|---|---|---|---|---|\n",
         "| bsfl | 12.5 |",
-        "### Small Fig. 2\n\nRegret over time.\n\nNo number of ours stands beside it.",
+        "### Small Fig. 2\n\nRegret over time.\n\nNo number of ours stands beside it: costs a day.",
     ] {
         assert!(page.contains(words), "{words}: {page}");
+    }
+    let html = place.text("PAPERS.html");
+    for words in
+        ["<h3 id=\"small-table-i\">", "aria-label=\"2 supported, 1 not supported, 0 no difference", "costs a day"]
+    {
+        assert!(html.contains(words), "{words}: {html}");
     }
     // From what is kept alone.
     std::fs::remove_file(place.path("PAPERS.md")).unwrap();
@@ -137,6 +163,7 @@ fn a_transcript_that_cannot_be_is_refused() {
     refused("kind = \"curves\"", "kind = \"results\"", "Fig. 2: results have rows");
     refused("id = \"Fig. 2\"", "id = \"Fig. 1\"", "Fig. 1 is listed twice");
     refused("kind = \"curves\"", "kind = \"graph\"", "small.toml");
+    refused("kind = \"drawing\"", "kind = \"drawing\"\nnot_run = \"a day\"", "Fig. 1: not_run is for results");
     let quoting = changed(CLAIM, "paper = \"less\"", "paper = \"13.5 against 250\"\nitem = \"Table II\"");
     let quoting = changed(&quoting, "source = \"a test\"\n", "source = \"a test\"\npaper = \"small\"\n");
     let place = workplace(&quoting);

@@ -90,8 +90,9 @@ fn every_claim_of_the_project_has_its_scenarios() {
         assert!(!claim.checks.is_empty(), "{} checks nothing", claim.name);
         for (name, scenario) in &claim.scenarios {
             for budget in [Budget::Smoke, Budget::Full] {
-                let (seeds, set) = scenario.overrides(budget);
-                let overrides = Overrides { set, seeds: Some(seeds), ..Overrides::default() };
+                let look = claim.first_look(budget);
+                let (seeds, set) = scenario.overrides(budget, look.as_ref());
+                let overrides = Overrides { set, seeds, ..Overrides::default() };
                 let loaded = Experiment::load(&claim.folder.join(&scenario.file), &overrides);
                 loaded.unwrap_or_else(|error| panic!("{}, scenario {name}: {error}", claim.name));
             }

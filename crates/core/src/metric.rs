@@ -281,11 +281,11 @@ impl Measures {
     }
 }
 
-/// All statistics over clients of a measure that has these values.
-pub fn statistics(measure: &Measure, values: &[f64]) -> impl Iterator<Item = (MetricId, f64)> {
-    let id = measure.at(Place::Clients);
+/// All statistics of a measure over clients or edge servers that have these values.
+pub fn statistics(place: Place, measure: &Measure, values: &[f64]) -> impl Iterator<Item = (MetricId, f64)> {
+    let id = measure.at(place);
     let of = Statistic::ALL.into_iter().zip(Statistic::of(values));
-    of.map(move |(statistic, value)| (id.over(Place::Clients, statistic), value))
+    of.map(move |(statistic, value)| (id.over(place, statistic), value))
 }
 
 /// A name that lasts as long as the process. Names are few: those of a scenario's metrics.

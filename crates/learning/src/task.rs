@@ -127,9 +127,9 @@ pub trait Task: Any + std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Controls on clients' own data: by name, the values of the measures of data for each client, `None` where it has
-    /// nothing to measure on. They can be slow to make, and are made when a run ends.
-    fn controls_of_clients(&self) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+    /// Controls on data of clients or of edge servers: by name, the values of the measures of data on each, `None`
+    /// where there is nothing to measure on. They can be slow to make, and are made when a run ends.
+    fn controls_on(&self, _parts: &[On<'_>]) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
         Vec::new()
     }
 

@@ -52,7 +52,7 @@ use fedgenie_learning::algorithm::{AggregationConfig, AlgorithmsConfig, FoldRule
 use fedgenie_learning::compression::CompressionConfig;
 use fedgenie_learning::data::partition::PartitionConfig;
 use fedgenie_learning::secure_aggregation::SecureAggregationConfig;
-use fedgenie_learning::task::{Context, Task};
+use fedgenie_learning::task::{Context, On, Task};
 use fedgenie_learning::trainer::LocalTraining;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -214,6 +214,8 @@ impl WorldPlan {
             mut warnings,
         } = self.foundation(seed, cache)?;
         let pooled = self.pooled(&population, &streams, cache)?;
+        let divided = clusters.is_some() && pooled.is_some();
+        let plain = if divided { self.without_clusters(&population, &streams, cache)? } else { None };
         let truth = match self.reward {
             Some(reward) => Some(Truth::new(reward, &self.meters, &population, &rule, &mut warnings)?),
             None => None,
@@ -261,7 +263,7 @@ impl WorldPlan {
             changes,
             adversaries,
             server_tests: OnceLock::new(),
-            controls: Controls { config: self.controls.clone(), pooled, ..Controls::default() },
+            controls: Controls { config: self.controls.clone(), pooled, plain, ..Controls::default() },
             initial: Mutex::new(None),
             first_updates: FirstUpdates::default(),
         })
@@ -365,6 +367,13 @@ impl World {
             }
             Rule::Hierarchical(rule) => rule.members.clone(),
         }
+    }
+
+    /// The data on which the model of each edge server is measured; none where there is one server.
+    pub fn data_of_servers(&self) -> Vec<On<'_>> {
+        let Rule::Hierarchical(rule) = &self.protocol.rule else { return Vec::new() };
+        let servers = (0..).map(EdgeId).zip(&rule.members);
+        servers.map(|(server, members)| On::of_server(server, members, self.test_of(server))).collect()
     }
 
     /// The test examples of a server, where the task deals them to servers.

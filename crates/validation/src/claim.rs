@@ -5,11 +5,13 @@
 //! source = "Ben Ami et al., IEEE Access 2025, Fig. 7"
 //! paper = "bsfl"                                               # optional: the transcript of the paper that makes it
 //! item = "Fig. 7"                                              # optional: its table or figure; a check may name another
+//! differs = "ten seeds of our own choice"                      # optional: in what its runs differ from what the paper states
+//! looks = [5, 8, 12, 20]                                       # optional: adds seeds until all numbers are decided
 //! run = "named"                                                # optional: only if the claim is named, because it takes long
 //!
 //! [scenario.fig7]
 //! file = "../../scenarios/bsfl/fig7_iid.toml"                  # relative to this file
-//! seeds = 20
+//! seeds = 20                                                   # left out beside `looks`
 //! set = { "stop.virtual_time" = "100 s" }                      # optional, as `--set`
 //! smoke = { seeds = 4, set = { "stop.virtual_time" = "20 s" } } # changes of the small budget
 //!
@@ -30,6 +32,7 @@ use super::learns::Learns;
 use super::statistic::StatisticConfig;
 use super::verdict::{Rule, Verdict};
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::scenario::UntilDecided;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -70,6 +73,10 @@ pub struct Claim {
     pub paper: Option<String>,
     /// The table or figure that its checks are about, but for those that name another.
     pub item: Option<String>,
+    /// In what its runs differ from those that the paper states; `None` if in nothing.
+    pub differs: Option<String>,
+    /// The looks by which seeds are added until every number is decided; `None` where scenarios have their own seeds.
+    pub looks: Option<UntilDecided>,
     /// When it runs.
     pub run: When,
     /// The scenarios, by name.
@@ -90,6 +97,10 @@ struct ClaimFile {
     #[serde(default)]
     item: Option<String>,
     #[serde(default)]
+    differs: Option<String>,
+    #[serde(default)]
+    looks: Vec<u32>,
+    #[serde(default)]
     run: When,
     #[serde(default, rename = "scenario")]
     scenarios: BTreeMap<String, ScenarioUse>,
@@ -105,8 +116,9 @@ struct ClaimFile {
 pub struct ScenarioUse {
     /// The file, relative to the claim's folder.
     pub file: PathBuf,
-    /// Seeds 1 to this.
-    pub seeds: u32,
+    /// Seeds 1 to this; `None` where the claim has looks.
+    #[serde(default)]
+    pub seeds: Option<u32>,
     /// Values by path, as `--set`.
     #[serde(default)]
     pub set: toml::Table,
@@ -124,15 +136,31 @@ struct SmokeUse {
 }
 
 impl ScenarioUse {
-    /// Number of seeds, and paths with their values as text.
-    pub fn overrides(&self, budget: Budget) -> (u32, Vec<(String, String)>) {
+    /// Number of seeds, and paths with their values as text; at a look, the plan with its seeds so far is one of these.
+    pub fn overrides(&self, budget: Budget, look: Option<&UntilDecided>) -> (Option<u32>, Vec<(String, String)>) {
         let mut set = self.set.clone();
         let mut seeds = self.seeds;
         if let (Budget::Smoke, Some(smoke)) = (budget, &self.smoke) {
-            seeds = smoke.seeds;
+            seeds = Some(smoke.seeds);
             set.extend(smoke.set.clone());
         }
+        if let Some(look) = look {
+            let plan = toml::Value::try_from(look).expect("a plan has only values that TOML can write");
+            set.insert("seeds".to_owned(), plan);
+        }
         (seeds, set.into_iter().map(|(path, value)| (path, value.to_string())).collect())
+    }
+
+    /// Refuses seeds beside looks, and neither.
+    fn check(&self, has_looks: bool) -> Result<(), String> {
+        match (self.seeds, &self.smoke, has_looks) {
+            (Some(_), _, true) => {
+                Err("seeds: the claim has looks, which say how many; take one of the two out".to_owned())
+            }
+            (None, _, false) => Err("seeds: expected a number, or looks of the claim".to_owned()),
+            (None, None, true) => Err("smoke: expected the seeds of the small budget, which has no looks".to_owned()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -272,11 +300,21 @@ impl Claim {
         let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         let wrong = |message: String| Error::Usage(format!("{}: {}", path.display(), message.trim_end()));
         let file: ClaimFile = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        file.learns.as_ref().map_or(Ok(()), Learns::check).map_err(wrong)?;
+        let has_looks = !file.looks.is_empty();
+        let looks = has_looks.then(|| UntilDecided::of_looks(&file.looks)).transpose();
+        let looks = looks.map_err(|complaint| wrong(complaint.to_string()))?;
+        for (name, scenario) in &file.scenarios {
+            scenario.check(has_looks).map_err(|message| wrong(format!("scenario.{name}: {message}")))?;
+        }
         let check = |(index, check): (usize, CheckFile)| {
             let claim = check.claim.clone();
-            Check::new(check).map_err(|message| wrong(format!("check {} ({claim:?}): {message}", index + 1)))
+            let read = Check::new(check).and_then(|check| match has_looks && !check.statistic.suits_looks() {
+                true => Err("its statistic has no interval that is valid under looks".to_owned()),
+                false => Ok(check),
+            });
+            read.map_err(|message| wrong(format!("check {} ({claim:?}): {message}", index + 1)))
         };
-        file.learns.as_ref().map_or(Ok(()), Learns::check).map_err(wrong)?;
         Ok(Self {
             name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             folder: path.parent().unwrap_or(Path::new(".")).to_owned(),
@@ -284,11 +322,18 @@ impl Claim {
             source: file.source,
             paper: file.paper,
             item: file.item,
+            differs: file.differs,
+            looks,
             run: file.run,
             scenarios: file.scenarios,
             learns: file.learns,
             checks: file.checks.into_iter().enumerate().map(check).collect::<Result<_, _>>()?,
         })
+    }
+
+    /// The first of its looks, with the full budget, if it has some.
+    pub fn first_look(&self, budget: Budget) -> Option<UntilDecided> {
+        self.looks.clone().filter(|_| budget == Budget::Full)
     }
 
     /// Whether it runs when these claims are named; an empty list stands for all.

@@ -8,8 +8,9 @@
 //! in pieces, each with its own commit and date. Pages are made of these files alone.
 
 use super::claim::Claim;
-use super::results::{CheckResult, ClaimResult, Provenance, Row};
-use super::statistic::Details;
+use super::levels::Level;
+use super::results::{CheckResult, ClaimResult, Looked, Provenance, Row};
+use super::statistic::{Details, Look};
 use fedgenie_experiment::error::Error;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -32,8 +33,14 @@ pub struct KeptClaim {
     /// Wall time; none where runs were reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+    /// How many seeds it took, where they were added until all numbers were decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked: Option<Looked>,
     /// Its checks.
     pub checks: Vec<KeptCheck>,
+    /// What all policies and controls have reached of the quantities that the checks look at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Level>,
     /// Tables of the measurements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Details>,
@@ -48,6 +55,9 @@ pub struct KeptCheck {
     /// The explanation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
+    /// The quantities that it looks at, whose levels the claim has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<Look>,
     /// The judged numbers.
     pub rows: Vec<Row>,
 }
@@ -58,6 +68,7 @@ impl KeptClaim {
         let check = |(check, found): (&super::Check, &CheckResult)| KeptCheck {
             item: check.item.clone().or_else(|| claim.item.clone()),
             because: found.because.clone(),
+            looks: check.statistic.looks(),
             rows: found.rows.clone(),
         };
         Self {
@@ -67,7 +78,9 @@ impl KeptClaim {
             source: result.source.clone(),
             paper: claim.paper.clone(),
             seconds: result.seconds,
+            looked: result.looked.clone(),
             checks: claim.checks.iter().zip(&result.checks).map(check).collect(),
+            levels: result.levels.clone(),
             details: result.details().into_iter().cloned().collect(),
         }
     }

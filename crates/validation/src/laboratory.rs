@@ -3,13 +3,15 @@
 use super::claim::{Budget, Check, Claim};
 use super::learns::Objections;
 use super::statistic::Measurement;
+use fedgenie_core::math::statistics::Miss;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::artefacts::without_seeds;
 use fedgenie_experiment::experiment::kept::Found;
 use fedgenie_experiment::experiment::{
     Earlier, Experiment, Forecast, LookedAt, Outputs, Overrides, Progress, ResultFolder, RunId, RunOptions, RunSummary,
     Shard, Threads, artefacts, execute,
 };
-use fedgenie_experiment::scenario::Kinds;
+use fedgenie_experiment::scenario::{Kinds, UntilDecided};
 use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
 use serde::Serialize;
@@ -57,7 +59,7 @@ const fn is_zero(count: &usize) -> bool {
 }
 
 /// What identifies a set of runs: file, seeds, settings.
-type Key = (PathBuf, u32, Vec<(String, String)>);
+type Key = (PathBuf, Option<u32>, Vec<(String, String)>);
 
 /// Runs scenarios for claims, and keeps the runs and the measurements.
 pub struct Laboratory<'a> {
@@ -165,15 +167,15 @@ impl<'a> Laboratory<'a> {
     ///
     /// # Errors
     /// If a scenario is wrong, a run fails, or parameters do not fit.
-    pub fn measure(&self, claim: &Claim, check: &Check) -> Result<Arc<Measurement>, Error> {
+    pub fn measure(&self, claim: &Claim, check: &Check, look: SoFar<'_>) -> Result<Arc<Measurement>, Error> {
         let statistic = check.statistic(self.budget);
-        let key = format!("{} {statistic:?}", claim.name);
+        let key = format!("{} {:?} {statistic:?}", claim.name, look.map(UntilDecided::seeds));
         let known = self.measured.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(measurement) = known {
             return Ok(measurement);
         }
         let seen = Mutex::default();
-        let measurement = statistic.measure(&Context { laboratory: self, claim, seen: &seen })?;
+        let measurement = statistic.measure(&Context { laboratory: self, claim, look, seen: &seen })?;
         let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
         let measurement = Arc::new(Measurement { seen, ..measurement });
         self.measured.lock().unwrap_or_else(PoisonError::into_inner).insert(key, measurement.clone());
@@ -184,13 +186,18 @@ impl<'a> Laboratory<'a> {
     ///
     /// # Errors
     /// As [`Self::measure`].
-    pub fn objections(&self, claim: &Claim) -> Result<Objections, Error> {
+    pub fn objections(&self, claim: &Claim, look: SoFar<'_>) -> Result<Objections, Error> {
         match &claim.learns {
             Some(learns) if self.budget == Budget::Full => {
-                learns.objections(&Context { laboratory: self, claim, seen: &Mutex::default() })
+                learns.objections(&Context { laboratory: self, claim, look, seen: &Mutex::default() })
             }
             _ => Ok(Objections::default()),
         }
+    }
+
+    /// Does something with the runs of a claim.
+    pub(super) fn with<T>(&self, claim: &Claim, look: SoFar<'_>, work: impl FnOnce(&Context<'_>) -> T) -> T {
+        work(&Context { laboratory: self, claim, look, seen: &Mutex::default() })
     }
 
     /// What carrying out one of a claim's scenarios would cost: the runs that the folder of kept runs lacks.
@@ -198,7 +205,9 @@ impl<'a> Laboratory<'a> {
     /// # Errors
     /// Why it cannot be carried out.
     pub fn forecast(&self, claim: &Claim, scenario: &str) -> Result<Forecast, Error> {
-        let experiment = self.load(&Context { laboratory: self, claim, seen: &Mutex::default() }.key(scenario)?)?;
+        let look = claim.first_look(self.budget);
+        let context = Context { laboratory: self, claim, look: look.as_ref(), seen: &Mutex::default() };
+        let experiment = self.load(&context.key(scenario)?)?;
         let folder =
             self.folder.as_ref().map(|folder| Ok::<_, Error>(folder.join(place_of(&experiment)?))).transpose()?;
         let folder = folder.as_deref().filter(|folder| folder.exists());
@@ -213,7 +222,7 @@ impl<'a> Laboratory<'a> {
             file,
             &Overrides {
                 set: set.clone(),
-                seeds: Some(*seeds),
+                seeds: *seeds,
                 data: self.data.clone(),
                 allow_paths: self.allow_paths,
                 kinds: self.kinds.clone(),
@@ -324,7 +333,9 @@ type Looked = (Vec<(RunId, Option<RunSummary>)>, usize, Vec<String>);
 /// The folder of an experiment among those of a validation: its name, and a digest of scenario and data. Each run
 /// records its build.
 fn place_of(experiment: &Experiment) -> Result<String, Error> {
-    let mut made_of = vec![experiment.resolved.clone()];
+    // Where seeds are added, runs of all looks have one place.
+    let resolved = &experiment.resolved;
+    let mut made_of = vec![if experiment.until.is_some() { without_seeds(resolved) } else { resolved.clone() }];
     made_of.extend(experiment.data_digests()?.into_iter().flat_map(<[String; 2]>::from));
     let digest = artefacts::hash(made_of.join("\0").as_bytes());
     Ok(format!("{}-{}", experiment.first().sections.name, &digest[..16]))
@@ -384,16 +395,25 @@ pub struct Context<'a> {
     /// Threads, budget and data sets.
     pub laboratory: &'a Laboratory<'a>,
     claim: &'a Claim,
+    look: SoFar<'a>,
     seen: &'a Mutex<BTreeSet<Seen>>,
 }
 
+/// Where seeds are added until all numbers are decided: how far that is.
+pub type SoFar<'a> = Option<&'a UntilDecided>;
+
 impl<'a> Context<'a> {
+    /// The share of intervals that may miss: 5 %, or what is left of it for this look.
+    pub fn miss(&self) -> Miss {
+        self.look.map_or(Miss::USUAL, |plan| plan.miss(plan.seeds(), 1))
+    }
+
     fn key(&self, name: &str) -> Result<Key, Error> {
         let Some(scenario) = self.claim.scenarios.get(name) else {
             let known: Vec<_> = self.claim.scenarios.keys().map(String::as_str).collect();
             return Err(Error::Usage(format!("there is no scenario {name:?}; there are {}", known.join(", "))));
         };
-        let (seeds, set) = scenario.overrides(self.laboratory.budget);
+        let (seeds, set) = scenario.overrides(self.laboratory.budget, self.look);
         Ok((self.claim.folder.join(&scenario.file), seeds, set))
     }
 

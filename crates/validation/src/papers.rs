@@ -9,7 +9,7 @@
 //! [[item]]
 //! id = "Table III"                                             # as claims call it
 //! about = "HR@20 and NDCG@20 of nine methods"                  # one line
-//! kind = "results"                                             # or settings, drawing, curves, text
+//! kind = "results"                                             # or settings, definition, drawing, curves, text
 //! columns = ["ML-100K HR@20", "ML-100K NDCG@20"]
 //! rows = [["FedMF", 0.4321, 0.0611]]
 //! ```
@@ -18,18 +18,18 @@
 //! and of itself or of a check which table or figure (`item`). The numbers that a check quotes, decimal fractions and
 //! whole numbers of three digits, have to be in the transcript, or quotients or differences of two numbers of a column.
 
+mod found;
+mod html;
+mod page;
+mod summary;
+
+pub use html::html;
+pub use page::{HEADING, page};
+
 use super::claim::Claim;
-use super::kept::{KeptCheck, KeptClaim};
-use super::results::{Row, row_cells};
-use super::statistic::shown_interval;
-use super::together::{Together, together};
-use super::verdict::Verdict;
 use fedgenie_core::math::float::power;
-use fedgenie_core::text::markdown::prose;
 use fedgenie_experiment::error::Error;
 use serde::Deserialize;
-use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -72,6 +72,9 @@ pub struct Item {
     /// An error or a contradiction of the paper.
     #[serde(default)]
     pub note: Option<String>,
+    /// Why no number of ours stands beside it, and what one would cost.
+    #[serde(default)]
+    pub not_run: Option<String>,
 }
 
 /// What can be said of an item.
@@ -82,6 +85,8 @@ pub enum ItemKind {
     Results,
     /// Parameters, or statistics of data.
     Settings,
+    /// A formula that results are made of.
+    Definition,
     /// A drawing without numbers.
     Drawing,
     /// A figure of results whose numbers cannot be read.
@@ -178,6 +183,9 @@ impl Paper {
                     expected - 1
                 ));
             }
+            if item.not_run.is_some() && !item.kind.is_of_results() {
+                return Err(format!("{}: not_run is for results", item.id));
+            }
             if item.kind == ItemKind::Results && item.rows.is_empty() {
                 return Err(format!("{}: results have rows; curves need none", item.id));
             }
@@ -222,193 +230,6 @@ pub fn strangers(papers: &[Paper], claims: &[Claim]) -> Vec<String> {
     claims.iter().filter_map(of).flatten().collect()
 }
 
-/// The kept checks of a paper.
-struct Found<'a> {
-    claims: Vec<&'a KeptClaim>,
-    /// By item.
-    of_items: BTreeMap<&'a str, Vec<(&'a KeptClaim, &'a KeptCheck)>>,
-    others: Vec<(&'a KeptClaim, &'a KeptCheck)>,
-}
-
-impl<'a> Found<'a> {
-    fn of(paper: &Paper, kept: &'a [KeptClaim]) -> Self {
-        let claims: Vec<&KeptClaim> = kept.iter().filter(|claim| claim.paper.as_ref() == Some(&paper.name)).collect();
-        let (mut of_items, mut others) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
-        for claim in &claims {
-            for check in &claim.checks {
-                match &check.item {
-                    Some(item) => of_items.entry(item.as_str()).or_default().push((*claim, check)),
-                    None => others.push((*claim, check)),
-                }
-            }
-        }
-        Self { claims, of_items, others }
-    }
-
-    fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.rows)
-    }
-}
-
-/// A text that begins a sentence.
-fn capital(text: &str) -> String {
-    let mut letters = text.trim_end_matches('.').chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// A text in a cell of a Markdown table.
-fn cell(text: &str) -> String {
-    prose(text).replace('|', "\\|").replace('\n', " ")
-}
-
-/// How a check says that the paper does not make its claim.
-const NOT_ASKED: &str = "not asked";
-
-/// Verdicts of some rows, counted, without those on questions that the paper does not ask.
-fn counted(rows: &[&Row]) -> [usize; 5] {
-    let is_asked = |row: &&&Row| row.paper.as_deref() != Some(NOT_ASKED);
-    Verdict::ALL.map(|verdict| rows.iter().filter(is_asked).filter(|row| row.verdict == verdict).count())
-}
-
-/// The first line of the page.
-pub const HEADING: &str = "# What reproduces of five papers";
-
-/// The page of all papers, from transcripts, claims and kept results. `claims` are all that could be carried out.
-pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
-    let mut text = format!(
-        "{HEADING}\n\n\
-         Written by `fedgenie validate` from the [results](results) of [claims](claims) and the [transcripts](papers) of the papers' tables and\n\
-         figures, and from nothing else. Counts are of numbers that the papers claim something of. How claims are judged is in\n\
-         [How the numbers are checked](README.md). Each claim has the commit and the date of its runs; what has none was not carried out since\n\
-         results are kept. Each number has an interval of its own; *together* is the interval by which all numbers of a table with Student's\n\
-         intervals are right at once with 95 % (Holm), and what remains undecided by it.\n\n\
-         | paper | supported | not supported | no difference | undecided | not judged | tables and figures of results without a number |\n\
-         |---|---|---|---|---|---|---|\n"
-    );
-    for paper in papers {
-        let found = Found::of(paper, kept);
-        let counts = counted(&found.rows().collect::<Vec<_>>()).map(|count| count.to_string());
-        let results: Vec<&Item> = paper.items.iter().filter(|item| item.kind.is_of_results()).collect();
-        let without = results.iter().filter(|item| !found.of_items.contains_key(item.id.as_str())).count();
-        let anchor = paper.system.to_lowercase();
-        let _ = writeln!(
-            text,
-            "| [{}](#{anchor}) | {} | {without} of {} |",
-            prose(&paper.system),
-            counts.join(" | "),
-            results.len()
-        );
-    }
-    for paper in papers {
-        of_paper(paper, claims, kept, &mut text);
-    }
-    text.push_str("\n## Our own questions\n\nNo paper makes these claims; they are in no count above.\n");
-    of_claims(claims.iter().filter(|claim| claim.paper.is_none()), kept, &mut text);
-    for claim in kept.iter().filter(|claim| claim.paper.is_none()) {
-        let _ = write!(text, "\n### {}\n\n{}.\n", prose(&claim.title), prose(&claim.source));
-        of_checks(&claim.checks.iter().map(|check| (claim, check)).collect::<Vec<_>>(), false, &mut text);
-    }
-    text
-}
-
-/// Which of these claims were carried out, when and where.
-fn of_claims<'a>(claims: impl Iterator<Item = &'a Claim>, kept: &[KeptClaim], text: &mut String) {
-    text.push_str("\n| claim | commit | date | machine | seconds |\n|---|---|---|---|---|\n");
-    for claim in claims {
-        let link = format!("[{}](claims/{}.toml): {}", claim.name, claim.name, cell(&claim.title));
-        let _ = match kept.iter().find(|known| known.name == claim.name) {
-            Some(KeptClaim { provenance, seconds, .. }) => {
-                let took = seconds.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds:.0}"));
-                let (commit, date, machine) = (&provenance.commit, &provenance.date, cell(&provenance.machine));
-                writeln!(text, "| {link} | {commit} | {date} | {machine} | {took} |")
-            }
-            None => writeln!(text, "| {link} | not carried out | – | – | – |"),
-        };
-    }
-}
-
-fn of_paper(paper: &Paper, claims: &[Claim], kept: &[KeptClaim], text: &mut String) {
-    let found = Found::of(paper, kept);
-    let _ = write!(
-        text,
-        "\n## {}\n\n*{}*, {}.\n",
-        prose(&paper.system),
-        prose(&paper.title),
-        prose(paper.source.trim_end_matches('.'))
-    );
-    of_claims(claims.iter().filter(|claim| claim.paper.as_ref() == Some(&paper.name)), kept, text);
-    for item in &paper.items {
-        let _ = write!(text, "\n### {} {}\n\n{}.", prose(&paper.system), prose(&item.id), prose(&capital(&item.about)));
-        if let Some(note) = &item.note {
-            let _ = write!(text, " {}", prose(note));
-        }
-        text.push('\n');
-        let checks = found.of_items.get(item.id.as_str());
-        match (checks, item.kind.is_of_results()) {
-            (Some(checks), _) => of_checks(checks, true, text),
-            (None, true) => text.push_str("\nNo number of ours stands beside it.\n"),
-            (None, false) => {}
-        }
-        of_rows(item, text);
-    }
-    if !found.others.is_empty() {
-        let _ = write!(text, "\n### {} beside its tables\n", prose(&paper.system));
-        of_checks(&found.others, false, text);
-    }
-}
-
-/// The judged numbers of some checks; with those of a table together, where these are all of a table.
-fn of_checks(checks: &[(&KeptClaim, &KeptCheck)], is_table: bool, text: &mut String) {
-    let rows: Vec<(&KeptClaim, &Row)> =
-        checks.iter().flat_map(|(claim, check)| check.rows.iter().map(move |row| (*claim, row))).collect();
-    let family = if is_table { together(&rows.iter().map(|&(_, row)| row).collect::<Vec<_>>()) } else { Vec::new() };
-    let has_family = family.iter().any(Option::is_some);
-    let (heading, rule) = if has_family { (" together |", "---|") } else { ("", "") };
-    let _ = writeln!(text, "\n| check | paper | claimed | ours [95 %] | n | verdict |{heading} claim |");
-    let _ = writeln!(text, "|---|---|---|---|---|---|{rule}---|");
-    for (index, (claim, row)) in rows.iter().enumerate() {
-        let [what, paper, rule, ours, n, verdict] = row_cells(row).map(|text| cell(&text));
-        let all =
-            has_family.then(|| format!(" {} |", family[index].map_or_else(String::new, |all| among_all(row, all))));
-        let all = all.unwrap_or_default();
-        let _ = writeln!(text, "| {what} | {paper} | {rule} | {ours} | {n} | {verdict} |{all} {} |", claim.name);
-    }
-    for (_, check) in checks {
-        if let (Some(because), Some(row)) = (&check.because, check.rows.first()) {
-            let _ = write!(text, "\n*{}.* {}\n", prose(&row.claim), prose(because.trim()));
-        }
-    }
-}
-
-/// A number's interval among all of its table, and whether its verdict stands.
-fn among_all(row: &Row, Together { interval, verdict }: Together) -> String {
-    let shown = shown_interval(row.value, Some(interval));
-    let interval = shown.split_once(' ').map_or("", |(_, interval)| interval);
-    if verdict == row.verdict { interval.to_owned() } else { format!("{interval}; {verdict}") }
-}
-
-/// The paper's own numbers, folded.
-fn of_rows(item: &Item, text: &mut String) {
-    if item.rows.is_empty() {
-        return;
-    }
-    let unit = if item.unit.is_empty() { String::new() } else { format!(", in {}", item.unit) };
-    let _ = write!(text, "\n<details><summary>The paper's numbers{}</summary>\n\n|  |", prose(&unit));
-    item.columns.iter().for_each(|column| {
-        let _ = write!(text, " {} |", cell(column));
-    });
-    let _ = write!(text, "\n|{}\n", "---|".repeat(item.columns.len() + 1));
-    for row in &item.rows {
-        text.push('|');
-        for value in row {
-            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let _ = write!(text, " {} |", cell(&shown));
-        }
-        text.push('\n');
-    }
-    text.push_str("\n</details>\n");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -426,7 +247,8 @@ mod tests {
     fn quotients_and_differences_of_a_column_are_the_papers() {
         let rows = vec![vec!["a".into(), 1000.568.into()], vec!["b".into(), 570.299.into()]];
         let (id, about, columns) = ("Table I".to_owned(), String::new(), vec!["s".to_owned()]);
-        let item = Item { id, about, kind: ItemKind::Results, unit: String::new(), columns, rows, note: None };
+        let item =
+            Item { id, about, kind: ItemKind::Results, unit: String::new(), columns, rows, note: None, not_run: None };
         let has = |text: &str| quoted(text).into_iter().all(|number| item.has(number));
         assert!(has("1000.568, 0.570, −430.27, 1.754 and 1000.57"));
         assert!(!has("0.571") && !has("430.2") && !has("571"));

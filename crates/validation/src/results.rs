@@ -2,12 +2,14 @@
 
 use super::claim::{Budget, Check, Claim};
 use super::learns::Objections;
+use super::levels::Level;
 use super::statistic::{Details, Measured, Measurement, Student, shown_interval};
 use super::verdict::{Rule, Verdict};
+use fedgenie_core::math::statistics::Miss;
 use fedgenie_core::text::markdown::prose;
 use fedgenie_experiment::error::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 /// One judged number.
@@ -41,6 +43,9 @@ pub struct Row {
     /// The values that count as no difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub none: Option<[f64; 2]>,
+    /// The share of intervals that may miss, where that is not 5 % since seeds were added until it was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub miss: Option<f64>,
     /// Note for readers of the verdict: runs that never reached a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -67,9 +72,25 @@ impl Row {
     pub(super) fn of_test() -> Self {
         let (claim, label, rule) = Default::default();
         let (verdict, expected) = (Verdict::Undecided, None);
-        let (holds, student, none, note, paper) = (None, None, None, None, None);
+        let (holds, student, none, note, paper, miss) = (None, None, None, None, None, None);
         let (value, ci95, n, is_smoke) = (0.0, None, 0, false);
-        Self { claim, label, paper, rule, value, ci95, n, holds, student, none, verdict, expected, note, is_smoke }
+        Self {
+            claim,
+            label,
+            paper,
+            rule,
+            value,
+            ci95,
+            n,
+            holds,
+            student,
+            none,
+            verdict,
+            expected,
+            miss,
+            note,
+            is_smoke,
+        }
     }
 
     pub(super) fn ours(&self) -> String {
@@ -96,7 +117,7 @@ impl CheckResult {
     pub fn new(
         (claim, check): (&Claim, &Check),
         measurement: Arc<Measurement>,
-        budget: Budget,
+        (budget, miss): (Budget, Option<Miss>),
         objections: &Objections,
     ) -> Result<Self, Error> {
         let has = |label: &String| measurement.measured.iter().any(|measured| measured.label == *label);
@@ -126,6 +147,7 @@ impl CheckResult {
             holds: Some(check.holds),
             student: measured.student,
             none: measured.none,
+            miss: miss.map(Miss::share),
             verdict: match (measured.ci95, measured.is_exact) {
                 _ if objection(&measured.label).is_some() => Verdict::NotJudged,
                 (None, false) => Verdict::Undecided,
@@ -154,8 +176,29 @@ pub struct ClaimResult {
     pub source: String,
     /// Results of its checks.
     pub checks: Vec<CheckResult>,
+    /// What all policies and controls have reached of the quantities that the checks look at.
+    pub levels: Vec<Level>,
+    /// How many seeds it took, where they were added until all numbers were decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looked: Option<Looked>,
     /// Duration of the check, wall time; `None` where runs were reused.
     pub seconds: Option<f64>,
+}
+
+/// Seeds that were added until all numbers of a claim were decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Looked {
+    /// The seeds of the last look that was made.
+    pub seeds: u32,
+    /// The seeds of all looks.
+    pub looks: Vec<u32>,
+}
+
+impl fmt::Display for Looked {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let looks: Vec<String> = self.looks.iter().map(u32::to_string).collect();
+        write!(formatter, "{} seeds, looked at after {}", self.seeds, looks.join(", "))
+    }
 }
 
 /// The duration of all checks; `None` if that of any is unknown.
@@ -224,7 +267,8 @@ pub fn table(results: &[ClaimResult], not_run: &[NotRun]) -> String {
     let heading = |text: String| [text, String::new(), String::new(), String::new(), String::new(), String::new()];
     for result in results {
         lines.push(heading(String::new()));
-        lines.push(heading(format!("{}: {}", result.name, result.title)));
+        let looked = result.looked.as_ref().map_or_else(String::new, |looked| format!("; {looked}"));
+        lines.push(heading(format!("{}: {}{looked}", result.name, result.title)));
         for check in &result.checks {
             let cells = |row: &Row, claim: String| {
                 let [_, rest @ ..] = row_cells(row);
@@ -330,6 +374,7 @@ pub fn markdown(results: &[ClaimResult], not_run: &[NotRun], provenance: &Proven
     }
     for result in results {
         let took = result.seconds.map_or_else(String::new, |seconds| format!(" · {seconds:.0} s"));
+        let took = result.looked.iter().fold(took, |took, looked| format!("{took} · {looked}"));
         let _ = write!(
             text,
             "\n## {}\n\n{} · [{}](claims/{}.toml){took}\n\n",

@@ -57,6 +57,24 @@ pub struct Measured {
     pub note: Option<String>,
 }
 
+/// A quantity that a check looks at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Look {
+    /// The scenario's name in the claim.
+    pub scenario: String,
+    /// The point of its sweep.
+    pub point: usize,
+    /// Of `summary.json`: `final.test_accuracy`, ….
+    pub value: String,
+}
+
+impl Look {
+    /// Of these.
+    pub fn new(scenario: &str, point: usize, value: &str) -> Self {
+        Self { scenario: scenario.to_owned(), point, value: value.to_owned() }
+    }
+}
+
 /// Of what an interval is Student's, so that it is known at other levels as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -155,6 +173,28 @@ macro_rules! statistics {
             }
         }
     };
+}
+
+impl StatisticConfig {
+    /// Whether its intervals are valid where seeds are added until a number is decided.
+    pub fn suits_looks(&self) -> bool {
+        match self {
+            Self::Value(config) => config.suits_looks(),
+            Self::Difference(_) | Self::Ratio(_) | Self::Widening(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The quantities that policies are compared by, where it compares policies at the end of runs.
+    pub fn looks(&self) -> Vec<Look> {
+        match self {
+            Self::Value(config) => config.looks(),
+            Self::Difference(config) => config.looks(),
+            Self::Ratio(config) => config.looks(),
+            Self::Widening(config) => config.looks(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 statistics! {

@@ -6,6 +6,9 @@
 //! decided by the interval that misses in `0.05/k` are decided, then of the `r` that are left those whose is by that of
 //! `0.05/r`, and so on until none is. A number's interval is the one by which it was decided, or the last one.
 //!
+//! Where seeds were added until numbers were decided, the share that a number's interval misses in at its last look is
+//! in the place of 0.05.
+//!
 //! The family are the judged numbers with an interval of Student's, of values or of their logarithms. Wider intervals
 //! are those of the same mean and spread: `t_{1 − miss/2, n−1}` in the place of `t_{0.975, n−1}`.
 //!
@@ -15,7 +18,7 @@
 use super::results::Row;
 use super::statistic::Student;
 use super::verdict::Verdict;
-use fedgenie_core::math::statistics::{Miss, estimate, estimate_at};
+use fedgenie_core::math::statistics::{Miss, estimate_at};
 
 /// A number among all of its table.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,9 +28,6 @@ pub struct Together {
     /// The verdict by it.
     pub verdict: Verdict,
 }
-
-/// How often any verdict of a family may be wrong.
-const MISS: f64 = 0.05;
 
 /// The rows of a family, each with its interval and verdict among them; `None` for rows that are not of it, and for all
 /// where it has fewer than two.
@@ -41,9 +41,8 @@ pub fn together(rows: &[&Row]) -> Vec<Option<Together>> {
         return found;
     }
     loop {
-        let miss = Miss::of(MISS / left.len() as f64);
         for &index in &left {
-            found[index] = at(rows[index], miss);
+            found[index] = at(rows[index], left.len());
         }
         let before = left.len();
         left.retain(|&index| found[index].is_none_or(|found| found.verdict == Verdict::Undecided));
@@ -53,17 +52,20 @@ pub fn together(rows: &[&Row]) -> Vec<Option<Together>> {
     }
 }
 
-/// A row with an interval that misses so often.
-fn at(row: &Row, miss: Miss) -> Option<Together> {
-    let interval = widened(row.ci95?, row.student?, row.n, miss)?;
+/// A row among so many, with an interval that misses that much less often.
+fn at(row: &Row, among: usize) -> Option<Together> {
+    let usual = row.miss.map_or(Miss::USUAL, Miss::of);
+    let misses = [usual, Miss::of(usual.share() / among as f64)];
+    let interval = widened(row.ci95?, row.student?, row.n, misses)?;
     Some(Together { interval, verdict: row.holds?.judge_beside(row.value, Some(interval), row.none) })
 }
 
-/// Student's 95 % interval of `n` values, made to miss so often.
-fn widened(interval: [f64; 2], student: Student, n: usize, miss: Miss) -> Option<[f64; 2]> {
+/// Student's interval of `n` values that misses as often as the first says, made to miss as often as the second.
+fn widened(interval: [f64; 2], student: Student, n: usize, misses: [Miss; 2]) -> Option<[f64; 2]> {
     // Both intervals of any n values that differ have the ratio of the quantiles.
     let values: Vec<f64> = (0..n).map(|value| value as f64).collect();
-    let part = estimate_at(&values, miss)?.half_width()? / estimate(&values)?.half_width()?;
+    let [before, after] = misses.map(|miss| estimate_at(&values, miss)?.half_width());
+    let part = after? / before?;
     Some(student.narrowed(interval, part))
 }
 
@@ -109,7 +111,7 @@ mod tests {
     /// t with four degrees of freedom: 0.975 at 2.7764, 0.9875 (misses in 0.025) at 3.4954.
     #[test]
     fn wider_intervals_have_the_same_middle() {
-        let miss = Miss::of(0.025);
+        let miss = [Miss::USUAL, Miss::of(0.025)];
         let [low, high] = widened([1.0, 3.0], Student::OfValues, 5, miss).unwrap();
         assert!((high - 2.0 - 3.495_406 / 2.776_445).abs() < 1e-5 && (low + high - 4.0).abs() < 1e-12);
         let [low, high] = widened([0.5, 2.0], Student::OfLogarithms, 5, miss).unwrap();

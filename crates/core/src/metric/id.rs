@@ -52,7 +52,7 @@ impl Models {
     const ALL: [Self; 3] = [Self::Round, Self::Last, Self::Tuned];
 
     /// The end of a metric's name.
-    const fn suffix(self) -> &'static str {
+    pub const fn suffix(self) -> &'static str {
         match self {
             Self::Round => "",
             Self::Last => "_last",

@@ -271,7 +271,7 @@ pub(super) fn listed() -> impl Iterator<Item = &'static str> {
 }
 
 /// BLAKE3 of a resolved scenario without its seeds.
-pub(super) fn without_seeds(resolved: &str) -> String {
+pub fn without_seeds(resolved: &str) -> String {
     let mut table: toml::Table = resolved.parse().unwrap_or_default();
     table.remove("seeds");
     hash(toml::to_string(&table).unwrap_or_default().as_bytes())

@@ -11,7 +11,7 @@ use super::measured::by_name;
 use super::{RunSummary, Summary, number, show};
 use crate::scenario::points;
 use fedgenie_core::math::statistics::{Estimate, estimate};
-use fedgenie_core::metric::{Better, Metric};
+use fedgenie_core::metric::{Better, Metric, Models};
 use fedgenie_simulator::world::TrainedControl;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,10 +52,12 @@ pub fn is_trivial(name: &str) -> bool {
 /// Estimates by the name of a control, then of a metric.
 pub type Controls = BTreeMap<String, BTreeMap<String, Estimate>>;
 
-/// The value of a control for a quantity of runs: that of a metric at the end, at its best or at convergence.
+/// The value of a control for a quantity of runs: that of a metric at the end, at its best, at convergence or over the
+/// last rounds.
 pub fn value<'a>(metrics: &'a BTreeMap<String, Estimate>, key: &str) -> Option<&'a Estimate> {
     let (what, metric) = key.split_once('.')?;
-    metrics.get(metric).filter(|_| ["final", "best", "converged"].contains(&what))
+    let over_last = || metrics.get(metric.strip_suffix(Models::Last.suffix())?);
+    metrics.get(metric).or_else(over_last).filter(|_| ["final", "best", "converged"].contains(&what))
 }
 
 /// The controls of the runs of a point. Where policies train for themselves, so do the controls that are trained: each

@@ -13,9 +13,9 @@ use super::warnings::of_run;
 use super::{Curve, CurvePoint, Ended, Experiment, RunId, RunSummary, Watch, files};
 use crate::error::Error;
 use crate::scenario::Sections;
-use fedgenie_core::id::Round;
+use fedgenie_core::id::{ClientId, Round};
 use fedgenie_core::limits;
-use fedgenie_core::metric::{Measure, Metric, statistics};
+use fedgenie_core::metric::{Measure, Metric, Place, statistics};
 use fedgenie_core::state::{State, StateError, Stateful};
 use fedgenie_core::time::VirtualTime;
 use fedgenie_simulator::metrics::{Bins, Metered};
@@ -23,7 +23,7 @@ use fedgenie_simulator::policy::PolicyConfig;
 use fedgenie_simulator::population::Energy;
 use fedgenie_simulator::recorder::{NoSink, Sink};
 use fedgenie_simulator::run::{Evaluations, Run, RunError, RunSettings, Tuned};
-use fedgenie_simulator::task::Appendix;
+use fedgenie_simulator::task::{Appendix, On};
 use fedgenie_simulator::world::{TrainedControl, World};
 use std::path::Path;
 
@@ -284,14 +284,19 @@ fn add_data(summary: &mut RunSummary, world: &World) {
     let Appendix { controls, graph, .. } = task.appendix();
     summary.graph = graph;
     controls.into_iter().for_each(|(name, values)| summary.add_control(name, by_name(values)));
-    let of_clients = if world.evaluated.clients { task.controls_of_clients() } else { Vec::new() };
-    for (name, clients) in of_clients {
-        let of_measure = |(index, measure): (usize, &Measure)| {
-            let values: Vec<f64> = clients.iter().flatten().filter_map(|values| values.get(index).copied()).collect();
-            statistics(measure, &values).collect::<Vec<_>>()
-        };
-        let all = world.measures.of_data.iter().enumerate().flat_map(of_measure);
-        summary.add_control(name, by_name(all.filter(|(_, value)| value.is_finite())));
+    let clients = (0..world.population.len()).map(|client| On::Client(ClientId::from_index(client)));
+    let clients = if world.evaluated.clients { clients.collect() } else { Vec::new() };
+    let servers = if world.evaluated.servers { world.data_of_servers() } else { Vec::new() };
+    for (place, parts) in [(Place::Clients, clients), (Place::Servers, servers)] {
+        let of_parts = if parts.is_empty() { Vec::new() } else { task.controls_on(&parts) };
+        for (name, found) in of_parts {
+            let of_measure = |(index, measure): (usize, &Measure)| {
+                let values: Vec<f64> = found.iter().flatten().filter_map(|values| values.get(index).copied()).collect();
+                statistics(place, measure, &values).collect::<Vec<_>>()
+            };
+            let all = world.measures.of_data.iter().enumerate().flat_map(of_measure);
+            summary.add_control(name, by_name(all.filter(|(_, value)| value.is_finite())));
+        }
     }
 }
 

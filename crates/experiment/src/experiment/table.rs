@@ -13,70 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The table at the end of a run: one row per policy and point.
 pub fn table(summary: &Summary) -> String {
-    let mut columns: Vec<(String, String)> =
-        vec![("rounds".into(), "rounds".into()), ("virtual_time_s".into(), "virtual time [s]".into())];
-    let has = |name: &str| summary.arms.iter().any(|arm| arm.values.contains_key(name));
-    let metrics = shown_metrics(summary);
-    for metric in &metrics {
-        let key = format!("final.{}", metric.id);
-        if has(&key) {
-            columns.push((key, metric.id.words()));
-        }
-        // Policies that spend the same in different numbers of rounds are compared at their best.
-        let best = format!("best.{}", metric.id);
-        if metric.main && has(&best) && limits_traffic(summary) {
-            columns.push((best, format!("best {}", metric.id.words())));
-        }
-    }
-    add_attack_and_privacy(summary, &mut columns);
-    // For servers, mean and deviation of the main metric; over the last rounds, if the scenario asks for these.
-    let main = metrics.iter().find(|metric| metric.main).map(|metric| metric.id);
-    let of_servers = |statistic: Statistic| {
-        let id = main?.over(Place::Servers, statistic);
-        [id.last(), id].into_iter().find(|id| has(&format!("final.{id}")))
-    };
-    let [mean, deviation] = [Statistic::Mean, Statistic::Sd].map(of_servers);
-    for id in [mean, deviation].into_iter().flatten() {
-        columns.push((format!("final.{id}"), id.words()));
-    }
-    for (key, title) in [
-        ("regret.mean", "mean regret"),
-        ("regret.realised", "realised regret"),
-        ("regret.expected", "expected regret"),
-        ("regret.expected-exact", "expected-exact"),
-        ("regret.counterfactual", "counterfactual regret"),
-        ("regret.assignment", "assignment regret"),
-    ] {
-        if has(key) {
-            columns.push((key.to_owned(), title.to_owned()));
-        }
-    }
-    if summary.arms.iter().any(|arm| arm.values.get("dropout_share").is_some_and(|share| share.mean > 0.0)) {
-        columns.push(("dropout_share".to_owned(), "share dropped out".to_owned()));
-    }
-    // Where few clients could be selected, or few ever were.
-    if is_told_who_was_asked(summary) {
-        let asked =
-            [("asked_mean", "mean asked"), ("arrived_mean", "mean arrived"), ("unique_clients", "clients used")];
-        columns.extend(asked.map(|(key, title)| (key.to_owned(), title.to_owned())));
-    }
-    columns.extend(of_targets(summary));
-    if summary.runs.iter().any(|run| run.converged.is_some()) {
-        let key = format!("time_to.{CONVERGENCE}");
-        columns.push((key.clone(), titled(&key)));
-    }
-    // The main metric within amounts of traffic.
-    let amounts: BTreeSet<u64> = summary.runs.iter().flat_map(|run| run.at_bytes.keys().copied()).collect();
-    if let Some(main) = main {
-        let at = |bytes: &u64| (format!("at_bytes.{bytes}.{main}"), format!("{} at {}", main.words(), amount(*bytes)));
-        columns.extend(amounts.iter().map(at));
-    }
+    let (columns, main) = columns_of(summary);
     // The hardest target that policies can be compared at, or else the first of the others.
     let is_compared = |key: &str| {
         summary.arms.iter().any(|arm| arm.paired.as_ref().is_some_and(|paired| paired.differences.contains_key(key)))
     };
     let targets = columns.iter().rev().map(|(key, _)| key.as_str()).filter(|key| key.starts_with("time_to."));
-    let main = mean.or(main).map(|id| format!("final.{id}"));
     let regrets = ["regret.mean", "regret.realised", "regret.counterfactual", "regret.assignment"];
     let otherwise = regrets.into_iter().chain(main.as_deref()).chain(["virtual_time_s"]);
     let mut all = summary.aim.as_deref().into_iter().chain(targets).chain(otherwise);
@@ -166,6 +108,69 @@ pub fn table(summary: &Summary) -> String {
         text.push_str(&format!("warning: {}\n", escaped(&warning)));
     }
     text
+}
+
+/// The columns, as keys of values with their titles; and the key of the main metric.
+fn columns_of(summary: &Summary) -> (Vec<(String, String)>, Option<String>) {
+    let mut columns: Vec<(String, String)> =
+        vec![("rounds".into(), "rounds".into()), ("virtual_time_s".into(), "virtual time [s]".into())];
+    let has = |name: &str| summary.arms.iter().any(|arm| arm.values.contains_key(name));
+    let metrics = shown_metrics(summary);
+    for metric in &metrics {
+        let key = format!("final.{}", metric.id);
+        if has(&key) {
+            columns.push((key, metric.id.words()));
+        }
+        // Policies that spend the same in different numbers of rounds are compared at their best.
+        let best = format!("best.{}", metric.id);
+        if metric.main && has(&best) && limits_traffic(summary) {
+            columns.push((best, format!("best {}", metric.id.words())));
+        }
+    }
+    add_attack_and_privacy(summary, &mut columns);
+    // For servers, mean and deviation of the main metric; over the last rounds, if the scenario asks for these.
+    let main = metrics.iter().find(|metric| metric.main).map(|metric| metric.id);
+    let of_servers = |statistic: Statistic| {
+        let id = main?.over(Place::Servers, statistic);
+        [id.last(), id].into_iter().find(|id| has(&format!("final.{id}")))
+    };
+    let [mean, deviation] = [Statistic::Mean, Statistic::Sd].map(of_servers);
+    for id in [mean, deviation].into_iter().flatten() {
+        columns.push((format!("final.{id}"), id.words()));
+    }
+    for (key, title) in [
+        ("regret.mean", "mean regret"),
+        ("regret.realised", "realised regret"),
+        ("regret.expected", "expected regret"),
+        ("regret.expected-exact", "expected-exact"),
+        ("regret.counterfactual", "counterfactual regret"),
+        ("regret.assignment", "assignment regret"),
+    ] {
+        if has(key) {
+            columns.push((key.to_owned(), title.to_owned()));
+        }
+    }
+    if summary.arms.iter().any(|arm| arm.values.get("dropout_share").is_some_and(|share| share.mean > 0.0)) {
+        columns.push(("dropout_share".to_owned(), "share dropped out".to_owned()));
+    }
+    // Where few clients could be selected, or few ever were.
+    if is_told_who_was_asked(summary) {
+        let asked =
+            [("asked_mean", "mean asked"), ("arrived_mean", "mean arrived"), ("unique_clients", "clients used")];
+        columns.extend(asked.map(|(key, title)| (key.to_owned(), title.to_owned())));
+    }
+    columns.extend(of_targets(summary));
+    if summary.runs.iter().any(|run| run.converged.is_some()) {
+        let key = format!("time_to.{CONVERGENCE}");
+        columns.push((key.clone(), titled(&key)));
+    }
+    // The main metric within amounts of traffic.
+    let amounts: BTreeSet<u64> = summary.runs.iter().flat_map(|run| run.at_bytes.keys().copied()).collect();
+    if let Some(main) = main {
+        let at = |bytes: &u64| (format!("at_bytes.{bytes}.{main}"), format!("{} at {}", main.words(), amount(*bytes)));
+        columns.extend(amounts.iter().map(at));
+    }
+    (once(columns), mean.or(main).map(|id| format!("final.{id}")))
 }
 
 /// A row for each control that has a value in some column: its name in parentheses, then its metrics.
@@ -287,6 +292,18 @@ fn add_attack_and_privacy(summary: &Summary, columns: &mut Vec<(String, String)>
         }
     }
     add_wanted(summary, columns);
+}
+
+/// Each column once: where it is first, with the title that it has last, which is the table's own.
+fn once(columns: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (key, title) in columns {
+        match all.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, known)) => *known = title,
+            None => all.push((key, title)),
+        }
+    }
+    all
 }
 
 /// Columns that `[report]` asks for, and its aim, as far as they are not there yet.

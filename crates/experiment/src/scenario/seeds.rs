@@ -214,6 +214,16 @@ impl UntilDecided {
         }
     }
 
+    /// These looks, of which the last has the most seeds; at the first of them.
+    ///
+    /// # Errors
+    /// A complaint with a path below `looks`.
+    pub fn of_looks(looks: &[u32]) -> Result<Self, Complaint> {
+        let plan = Self { looks: looks.to_vec(), ..Self::most(looks.last().copied().unwrap_or(0)) };
+        plan.check()?;
+        Ok(plan.resolved())
+    }
+
     fn check(&self) -> Result<(), Complaint> {
         let complain = |path: &str, message: String| Err(Complaint::new(path, message));
         if self.at_most < LEAST {

@@ -22,7 +22,24 @@ pub enum On<'a> {
     Model,
 }
 
-impl On<'_> {
+impl<'a> On<'a> {
+    /// The data on which an edge server's model is measured: its test examples, where the task deals these to servers,
+    /// or else the data of its clients.
+    pub const fn of_server(server: EdgeId, members: &'a [ClientId], test: Option<&'a [u32]>) -> Self {
+        match test {
+            Some(examples) => Self::ServerTest(server, members, examples),
+            None => Self::Server(server, members),
+        }
+    }
+
+    /// The clients of the edge server whose data these are.
+    pub const fn members(&self) -> Option<&'a [ClientId]> {
+        match *self {
+            Self::Server(_, members) | Self::ServerTest(_, members, _) => Some(members),
+            _ => None,
+        }
+    }
+
     /// The client whose data these are; `None` if they are not those of a client alone.
     pub const fn client(&self) -> Option<ClientId> {
         match *self {

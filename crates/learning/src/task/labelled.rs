@@ -332,8 +332,8 @@ impl Task for Labelled {
         Appendix { controls: self.controls(), ..Appendix::default() }
     }
 
-    fn controls_of_clients(&self) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
-        self.constants_at_clients()
+    fn controls_on(&self, parts: &[On<'_>]) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+        self.constants_on(parts)
     }
 
     fn relabelled(&self, hostile: &Adversaries) -> Result<Arc<dyn Task>, String> {

@@ -36,7 +36,7 @@ pub(super) fn table<'a>() -> Table<'a, ControlRow<'a>> {
             Column::text(
                 "control",
                 "initial: the model before training; majority: the most frequent class of the training data; mean: the \
-                 mean of the training data; bias: mean, user and item biases; popularity: items by their number of \
+                 mean of the training data; own-majority, own-mean: those of a client's or a server's own; bias: mean, user and item biases; popularity: items by their number of \
                  training interactions; centralised: the model trained on everybody's data in one place; local: by each \
                  client alone",
             )

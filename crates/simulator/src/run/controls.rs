@@ -201,30 +201,48 @@ impl World {
                 .map_err(|source| failed(JobFailure { client: Some(client), method: "evaluate", source }))?;
             all.add(place, &values, weight);
         }
-        self.measure_at_clients((!is_of_all).then_some(client), &state, halt, all)?;
+        self.measure_in_parts((!is_of_all).then_some(client), &state, halt, all)?;
         if halt.is_due() { Err(RunError::Halted) } else { Ok(()) }
     }
 
-    /// Measures a model of a control on the data of its client, or, that of everybody's data, on each client's.
-    fn measure_at_clients(
+    /// Measures a model of a control on the data of its client and of that one's edge server, or, that of everybody's
+    /// data, on those of each client and of each server.
+    fn measure_in_parts(
         &self,
         client: Option<ClientId>,
         state: &ModelState<'_>,
         halt: &Halt,
         all: &mut Means,
     ) -> Result<(), RunError> {
-        // A model of everybody's data has no private state for each of the clients.
-        let whole = self.whole_task().filter(|task| client.is_some() || task.private().is_none());
-        let Some(task) = whole.filter(|_| self.evaluated.clients) else { return Ok(()) };
-        let everyone = || (0..self.population.len()).map(ClientId::from_index).collect();
-        for client in client.map_or_else(everyone, |client| vec![client]) {
+        // A model of everybody's data is not divided among clusters.
+        let plain = self.controls.plain.clone().filter(|_| client.is_none());
+        let Some(task) = plain.or_else(|| self.whole_task()) else { return Ok(()) };
+        let has_private = task.private().is_some();
+        let measured = |on: On<'_>| -> Result<Option<Vec<f64>>, RunError> {
             let mut values = vec![f64::NAN; self.measures.of_data.len()];
             let effort = Effort { parallel: false, halt };
             let weight = task
-                .measure(On::Client(client), state, effort, &mut values)
-                .map_err(|source| failed(JobFailure { client: Some(client), method: "evaluate", source }))?;
-            if weight > 0.0 {
-                all.at_clients.iter_mut().zip(values).for_each(|((_, found), value)| found.push(value));
+                .measure(on, state, effort, &mut values)
+                .map_err(|source| failed(JobFailure { client: on.client(), method: "evaluate", source }))?;
+            Ok((weight > 0.0).then_some(values))
+        };
+        // Nor has it private state for each of the clients.
+        if self.evaluated.clients && (client.is_some() || !has_private) {
+            let everyone = || (0..self.population.len()).map(ClientId::from_index).collect();
+            for client in client.map_or_else(everyone, |client| vec![client]) {
+                if let Some(values) = measured(On::Client(client))? {
+                    all.at_clients.push(values);
+                }
+            }
+        }
+        if self.evaluated.servers && !has_private {
+            let servers = self.data_of_servers();
+            all.at_servers.resize_with(servers.len(), Vec::new);
+            for (server, found) in servers.into_iter().zip(&mut all.at_servers) {
+                let is_at = |client: ClientId| server.members().is_some_and(|members| members.contains(&client));
+                if client.is_none_or(is_at) {
+                    found.extend(measured(server)?);
+                }
             }
         }
         Ok(())
@@ -237,12 +255,16 @@ const fn job_of(client: ClientId, start: &[f32]) -> Job<'_> {
     Job { client, round, number, start, private: None, epochs: None, correction: None, contrast: None }
 }
 
-/// Weighted means over models.
+/// Means over models: weighted on test and on validation data.
 struct Means {
+    /// The measures of data.
+    of_data: Vec<Measure>,
     /// Of each measure of data: its value times its weight, and the weights, on test and on validation data.
     sums: Vec<(MetricId, [f64; 2])>,
-    /// Of each measure of data its values at clients.
-    at_clients: Vec<(Measure, Vec<f64>)>,
+    /// The values of each model of a client on its client's data; those of everybody's model on the data of each.
+    at_clients: Vec<Vec<f64>>,
+    /// For each edge server the values of models on its data: those of its clients' models, or of everybody's.
+    at_servers: Vec<Vec<Vec<f64>>>,
     models: usize,
     diverged: usize,
 }
@@ -251,8 +273,14 @@ impl Means {
     fn new(world: &World) -> Self {
         let of_data = &world.measures.of_data;
         let at = |place| of_data.iter().map(move |measure| (measure.at(place), [0.0; 2]));
-        let at_clients = of_data.iter().map(|measure| (*measure, Vec::new())).collect();
-        Self { sums: at(Place::Test).chain(at(Place::Valid)).collect(), at_clients, models: 0, diverged: 0 }
+        Self {
+            of_data: of_data.clone(),
+            sums: at(Place::Test).chain(at(Place::Valid)).collect(),
+            at_clients: Vec::new(),
+            at_servers: Vec::new(),
+            models: 0,
+            diverged: 0,
+        }
     }
 
     fn add_diverged(&mut self) {
@@ -271,8 +299,17 @@ impl Means {
 
     fn told(self, name: &'static str) -> TrainedControl {
         let mean = |(id, [sum, weights]): (MetricId, [f64; 2])| (id, sum / weights);
-        let at_clients = self.at_clients.iter().flat_map(|(measure, values)| statistics(measure, values));
-        let all = self.sums.iter().copied().map(mean).chain(at_clients);
+        let of_models = |models: &Vec<Vec<f64>>, measure: usize| {
+            models.iter().map(|values| values[measure]).sum::<f64>() / models.len() as f64
+        };
+        let in_parts = self.of_data.iter().enumerate().flat_map(|(index, measure)| {
+            let of_clients: Vec<f64> = self.at_clients.iter().map(|values| values[index]).collect();
+            let servers = self.at_servers.iter().filter(|models| !models.is_empty());
+            let of_servers: Vec<f64> = servers.map(|models| of_models(models, index)).collect();
+            let places = [(Place::Clients, of_clients), (Place::Servers, of_servers)];
+            places.into_iter().flat_map(|(place, values)| statistics(place, measure, &values).collect::<Vec<_>>())
+        });
+        let all = self.sums.iter().copied().map(mean).chain(in_parts);
         let metrics = all.filter(|(_, value)| value.is_finite()).collect();
         TrainedControl { name, metrics, models: self.models, diverged: self.diverged }
     }

@@ -17,6 +17,10 @@
 //! model where it has learned nothing. The control has the mean over clients, weighted by the data that each is
 //! measured on.
 //!
+//! Where runs measure edge servers' models, `centralised` has the statistics over servers of that one model on the data
+//! of each, and `local` those of the mean over a server's clients of what each one's own model reaches on the server's
+//! data; `local` has none where clients have private state.
+//!
 //! They take no virtual time and no traffic, and are in no digest.
 //!
 //! # Cost
@@ -151,6 +155,9 @@ pub(crate) struct Controls {
     pub config: ControlsConfig,
     /// The task with everybody's data at one client, for `centralised`.
     pub pooled: Option<Arc<dyn Task>>,
+    /// The task with the data where they are and a model as `centralised` has it, where that of the world is divided
+    /// among clusters.
+    pub plain: Option<Arc<dyn Task>>,
     /// Those that were trained, when they are asked for.
     pub kept: Mutex<Option<Vec<TrainedControl>>>,
 }
@@ -188,5 +195,17 @@ impl WorldPlan {
             WorldError::scenario("controls.centralised", message)
         })?;
         Ok(Some(pooled))
+    }
+
+    /// The task with a model that is not divided among clusters.
+    pub(super) fn without_clusters(
+        &self,
+        population: &Population,
+        streams: &Streams,
+        cache: &DataCache,
+    ) -> Result<Option<Arc<dyn Task>>, WorldError> {
+        let Some(material) = self.task.material(streams, cache)? else { return Ok(None) };
+        let sizes = if self.has_declared_sizes() { population.data_sizes() } else { &[] };
+        Ok(Some(material.deal(population.len(), sizes, streams)?))
     }
 }

@@ -1,10 +1,10 @@
 //! Differences between policies, paired by seed; of spending until a target the differences of restricted means, to the
 //! common horizon.
 
-use super::{Measured, Measurement, Student, number, sample};
+use super::{Look, Measured, Measurement, Student, number, sample};
 use crate::laboratory::Context;
 use crate::margin::{Margin, margin_of};
-use fedgenie_core::math::statistics::paired_difference;
+use fedgenie_core::math::statistics::paired_difference_at;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::sample::Sample;
 use fedgenie_experiment::experiment::until::is_until;
@@ -39,6 +39,10 @@ impl Config {
         Some(margin.around_zero(compared)).filter(|none| none.iter().all(|end| end.is_finite()))
     }
 
+    pub(super) fn looks(&self) -> Vec<Look> {
+        if self.at_s.is_some() { Vec::new() } else { vec![Look::new(&self.scenario, self.point, &self.value)] }
+    }
+
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         super::some(&self.against, "against")?;
         if self.against.contains(&self.policy) {
@@ -52,7 +56,7 @@ impl Config {
                 let theirs = sample(against)?;
                 let follow_up = Sample::follow_up([&mine, &theirs]).cut();
                 let compared = theirs.estimate(follow_up).map_or(f64::NAN, |found| found.mean);
-                match mine.minus(&theirs, follow_up) {
+                match mine.minus_at(&theirs, follow_up, context.miss()) {
                     Some(found) => Ok(Measured { none: self.none(compared), ..Measured::estimate(against, found) }),
                     None => super::usage(format!("{} of {} and {against}: no run gets there", self.value, self.policy)),
                 }
@@ -67,7 +71,7 @@ impl Config {
         let mut measured = Vec::new();
         for against in &self.against {
             let theirs = values(against)?;
-            match paired_difference(&mine, &theirs) {
+            match paired_difference_at(&mine, &theirs, context.miss()) {
                 Some(found) => {
                     let compared = theirs.iter().sum::<f64>() / theirs.len() as f64;
                     let found = Measured::estimate(against, found).student(Student::OfValues);

@@ -10,11 +10,11 @@
 //! ratio is too small where the policy fails, and too large where the other one does. The number of these runs stands
 //! beside the verdict.
 
-use super::{Details, Measured, Measurement, Student, number, shown, shown_interval, usage};
+use super::{Details, Look, Measured, Measurement, Student, number, shown, shown_interval, usage};
 use crate::laboratory::Context;
 use crate::margin::{Margin, margin_of};
 use fedgenie_core::math::float::{exp, ln};
-use fedgenie_core::math::statistics::{Estimate, paired_difference};
+use fedgenie_core::math::statistics::{Estimate, Miss, paired_difference_at};
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::{CONVERGENCE, Reached, RunSummary};
 use serde::Deserialize;
@@ -95,13 +95,19 @@ fn spent_in_vain(run: &RunSummary, value: &str) -> Option<f64> {
 }
 
 /// The geometric mean of the ratios, with its interval.
-pub(super) fn ratio(left: &[f64], right: &[f64]) -> Option<Estimate> {
+pub(super) fn ratio(left: &[f64], right: &[f64], miss: Miss) -> Option<Estimate> {
     let logarithms = |values: &[f64]| values.iter().map(|&value| ln(value)).collect::<Vec<f64>>();
-    let found = paired_difference(&logarithms(left), &logarithms(right))?;
+    let found = paired_difference_at(&logarithms(left), &logarithms(right), miss)?;
     Some(Estimate { mean: exp(found.mean), ci95: found.ci95.map(|ends| ends.map(exp)), n: found.n })
 }
 
 impl Config {
+    pub(super) fn looks(&self) -> Vec<Look> {
+        let of = |scenario: &str, point| Look::new(scenario, point, &self.value);
+        let other = self.other.as_ref().map(|other| of(&other.scenario, other.point));
+        std::iter::once(of(&self.scenario, self.point)).chain(other).collect()
+    }
+
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         super::some(&self.against, "against")?;
         if self.other.is_none() && self.against.contains(&self.policy) {
@@ -137,7 +143,7 @@ impl Config {
                     ..Measured::estimate(against, Estimate { mean: f64::NAN, ci95: None, n: pairs })
                 },
                 None => {
-                    let Some(found) = ratio(&mine.values, &theirs.values) else {
+                    let Some(found) = ratio(&mine.values, &theirs.values, context.miss()) else {
                         return usage(format!("{} has no runs", self.policy));
                     };
                     let missed = [(&self.policy, mine.missed), (against, theirs.missed)];
@@ -173,11 +179,11 @@ mod tests {
     fn a_ratio_is_a_geometric_mean_and_turns_over_with_its_interval() {
         let (left, right) = ([2.0, 3.0, 8.0], [1.0, 6.0, 2.0]);
         let is_near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-5;
-        let found = ratio(&left, &right).unwrap();
+        let found = ratio(&left, &right, Miss::USUAL).unwrap();
         let half = exp(4.302_653 * 1.058_800 / 3.0_f64.sqrt());
         let [low, high] = found.ci95.unwrap();
         assert!(is_near(found.mean, 4.0_f64.cbrt()) && is_near(high, found.mean * half), "{found:?}");
-        let turned = ratio(&right, &left).unwrap();
+        let turned = ratio(&right, &left, Miss::USUAL).unwrap();
         let [turned_low, turned_high] = turned.ci95.unwrap();
         assert!(is_near(turned.mean, 1.0 / found.mean) && is_near(turned_low, 1.0 / high), "{turned:?}");
         assert!(is_near(turned_high, 1.0 / low), "{turned:?}");

@@ -8,6 +8,7 @@
 use super::ratio::ratio;
 use super::{Details, Measured, Measurement, shown, shown_interval, some, usage};
 use crate::laboratory::Context;
+use fedgenie_core::math::statistics::Miss;
 use fedgenie_core::metric::{Better, named};
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::RunSummary;
@@ -102,7 +103,7 @@ impl Config {
         details.rows.push(vec![self.policy.clone(), shown(mean(&mine)), String::new(), told.join(", ")]);
         let mut measured = Vec::new();
         for (place, against) in policies.iter().enumerate().skip(1).take(self.against.len()) {
-            let found = of_policy(place).and_then(|theirs| Some((ratio(&mine, &theirs)?, mean(&theirs))));
+            let found = of_policy(place).and_then(|theirs| Some((ratio(&mine, &theirs, Miss::USUAL)?, mean(&theirs))));
             let Some((found, theirs)) = found else { return usage(format!("{against} ends without a number")) };
             details.rows.push(vec![
                 (*against).clone(),

@@ -1,9 +1,9 @@
 //! A number of runs, as a mean over seeds; spending until a target as a restricted mean, in which runs that never
 //! arrive count with the horizon.
 
-use super::{Measured, Measurement, Student, number, sample};
+use super::{Look, Measured, Measurement, Student, number, sample};
 use crate::laboratory::Context;
-use fedgenie_core::math::statistics::estimate;
+use fedgenie_core::math::statistics::estimate_at;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::RunSummary;
 use fedgenie_experiment::experiment::sample::Sample;
@@ -30,6 +30,19 @@ pub struct Config {
 }
 
 impl Config {
+    /// Shares of runs and restricted means have intervals of 95 % alone.
+    pub(super) fn suits_looks(&self) -> bool {
+        !is_until(&self.value)
+    }
+
+    pub(super) fn looks(&self) -> Vec<Look> {
+        // Of less another number, or of another time, there is no level.
+        if self.less.is_some() || self.at_s.is_some() || self.value.starts_with("controls.") {
+            return Vec::new();
+        }
+        vec![Look::new(&self.scenario, self.point, &self.value)]
+    }
+
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         super::some(&self.policies, "policies")?;
         let completed = context.runs(&self.scenario)?;
@@ -52,7 +65,7 @@ impl Config {
                 Ok(number(run, &self.value, self.at_s)? - less)
             };
             let values = runs.iter().map(of).collect::<Result<Vec<_>, Error>>()?;
-            let Some(found) = estimate(&values) else {
+            let Some(found) = estimate_at(&values, context.miss()) else {
                 return super::usage(format!("{} of {policy} is not finite", self.value));
             };
             // Values that are the same for all of several seeds are deterministic.

@@ -3,9 +3,9 @@
 //! For values `x_s` of a policy and `y_s` of another over seeds, the number is the mean over seeds of
 //! `(x_s − y_s in the wider scenario) − (x_s − y_s in the narrower one)`, with Student's t interval.
 
-use super::{Measured, Measurement, Student, number};
+use super::{Look, Measured, Measurement, Student, number};
 use crate::laboratory::Context;
-use fedgenie_core::math::statistics::paired_difference;
+use fedgenie_core::math::statistics::paired_difference_at;
 use fedgenie_experiment::error::Error;
 use serde::Deserialize;
 
@@ -26,6 +26,10 @@ pub struct Config {
 }
 
 impl Config {
+    pub(super) fn looks(&self) -> Vec<Look> {
+        [&self.wider, &self.narrower].map(|scenario| Look::new(scenario, 0, &self.value)).to_vec()
+    }
+
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         let Self { wider, narrower, policy, against, value } = self;
         super::some(against, "against")?;
@@ -42,7 +46,7 @@ impl Config {
             let (wide, narrow) = (gaps(wider)?, gaps(narrower)?);
             // The scenarios may have different numbers of seeds; the first ones are the same.
             let seeds = wide.len().min(narrow.len());
-            match paired_difference(&wide[..seeds], &narrow[..seeds]) {
+            match paired_difference_at(&wide[..seeds], &narrow[..seeds], context.miss()) {
                 Some(found) => measured.push(Measured::estimate(other, found).student(Student::OfValues)),
                 None => return super::usage(format!("{value} is not finite in every run of {other}")),
             }

@@ -3,9 +3,10 @@
 //! # Definition
 //! `majority` gives every example the share `n_c / n` of each class among training rows as its probability: its class
 //! is the most frequent one, the smallest on ties, and its loss the cross-entropy of these shares. `mean` predicts the
-//! mean of the training rows' numbers. Rows that nobody trains on are not among them. On clients' own data there are
-//! beside these `own-majority` and `own-mean`, which know the training rows of that client instead. Values that are not
-//! finite are left out, as the loss of a class without training rows.
+//! mean of the training rows' numbers. Rows that nobody trains on are not among them. On the data of clients and of
+//! edge servers there are beside these `own-majority` and `own-mean`, which know the training rows of that client, or
+//! of the clients of that server, instead. Values that are not finite are left out, as the loss of a class without
+//! training rows.
 
 use super::{Labelled, On};
 use crate::data::{Dataset, Targets};
@@ -15,6 +16,7 @@ use crate::task::Controls;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::float::ln;
 use fedgenie_core::metric::Place;
+use std::borrow::Cow;
 
 /// Training rows of each class, without some; `None` if rows have numbers.
 pub(super) fn counts(train: &Dataset, set_aside: &[u32]) -> Option<Vec<usize>> {
@@ -88,14 +90,21 @@ impl Labelled {
         }
     }
 
-    /// The constant that knows the training rows of a client; `None` without any.
-    fn constant_of(&self, client: ClientId) -> Option<Constant> {
-        let examples = self.partition.client(client);
+    /// The constant that knows the training rows of a client, or of a server's clients; `None` without any.
+    fn constant_of(&self, part: On<'_>) -> Option<Constant> {
+        let alone = part.client().map(|client| [client]);
+        let members = part.members().or(alone.as_ref().map(<[ClientId; 1]>::as_slice))?;
+        let examples: Vec<u32> =
+            members.iter().flat_map(|&client| self.partition.client(client).into_owned()).collect();
         if examples.is_empty() {
             return None;
         }
         // What is held out has the labels of the data.
-        let honest = self.honest.as_ref().filter(|_| self.own.is_some()).unwrap_or(&self.data);
+        let is_held_out = match part {
+            On::Client(_) => self.own.is_some(),
+            _ => matches!(part, On::ServerTest(..)),
+        };
+        let honest = self.honest.as_ref().filter(|_| is_held_out).unwrap_or(&self.data);
         Some(match targets(&[Batch { data: &honest.train, examples: &examples }]) {
             Targets::Classes { labels, classes } => {
                 let mut counts = vec![0; classes];
@@ -109,22 +118,26 @@ impl Labelled {
         })
     }
 
-    /// The measures of the constants on each client's own data.
-    pub(super) fn constants_at_clients(&self) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+    /// The measures of the constants on the data of clients or servers.
+    pub(super) fn constants_on(&self, parts: &[On<'_>]) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
         let (name, constant) = self.constant();
         let own_name = if name == "mean" { "own-mean" } else { "own-majority" };
-        let clients = || (0..self.of_clients().clients()).map(ClientId::from_index);
-        let measured = |client: ClientId, constant: &Constant| {
-            let examples = self.of_clients().client(client);
-            let batch = Batch { data: &self.data.train, examples: &examples };
+        let measured = |part: On<'_>, constant: &Constant| {
+            let lists = self.lists(part);
+            // The lists of a server are of the same rows.
+            let data = lists.first()?.0;
+            let examples: Cow<'_, [u32]> = match &lists[..] {
+                [(_, examples)] => Cow::Borrowed(examples),
+                lists => lists.iter().flat_map(|(_, examples)| examples.iter().copied()).collect(),
+            };
             (!examples.is_empty()).then(|| {
-                let (sums, outputs) = constant.measured(&batch);
+                let (sums, outputs) = constant.measured(&Batch { data, examples: &examples });
                 let of = |metric: &&Definition| metric.of_examples(&sums, metric.needs_outputs().then_some(&outputs));
                 self.metrics.iter().map(of).collect()
             })
         };
-        let of_all = clients().map(|client| measured(client, &constant)).collect();
-        let of_own = clients().map(|client| measured(client, &self.constant_of(client)?)).collect();
+        let of_all = parts.iter().map(|&part| measured(part, &constant)).collect();
+        let of_own = parts.iter().map(|&part| measured(part, &self.constant_of(part)?)).collect();
         vec![(name, of_all), (own_name, of_own)]
     }
 

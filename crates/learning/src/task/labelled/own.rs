@@ -125,8 +125,8 @@ impl Task for WithOwnModels {
         Some(Arc::new(self.shared.clone()))
     }
 
-    fn controls_of_clients(&self) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
-        self.shared.controls_of_clients()
+    fn controls_on(&self, parts: &[On<'_>]) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+        self.shared.controls_on(parts)
     }
 
     fn private(&self) -> Option<&dyn PrivateState> {

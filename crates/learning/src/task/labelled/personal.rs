@@ -148,8 +148,8 @@ impl Task for WithPersonalLayers {
         Some(Arc::new(self.whole.clone()))
     }
 
-    fn controls_of_clients(&self) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
-        self.whole.controls_of_clients()
+    fn controls_on(&self, parts: &[On<'_>]) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+        self.whole.controls_on(parts)
     }
 
     fn relabelled(&self, hostile: &Adversaries) -> Result<Arc<dyn Task>, String> {

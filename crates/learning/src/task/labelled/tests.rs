@@ -115,7 +115,8 @@ fn constants_at_clients_know_all_or_one() {
     let data = Split { test: train.clone(), train };
     let task = Labelled::new(Arc::new(data), normalised(), Partition::deal((0..5).collect(), &[3, 2]), None)
         .measured_on(Partition::deal((5..8).collect(), &[2, 1]));
-    let found = task.controls_of_clients();
+    let clients = [0, 1].map(|client| On::Client(ClientId(client)));
+    let found = task.controls_on(&clients);
     let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["majority", "own-majority"]);
     let values = |control: usize, client: usize| found[control].1[client].clone().unwrap();
@@ -130,6 +131,25 @@ fn constants_at_clients_know_all_or_one() {
         let is_near = found[0] == loss || (found[0] - loss).abs() < 1e-12;
         assert!(is_near && found[1] == accuracy, "{control} {client}: {found:?}, by hand {loss} {accuracy}");
     }
+}
+
+/// The same clients at one server, together with the classes 2, 2, 0, 0, 1: without test examples it is measured on the
+/// rows of its clients, with three of them on these. A server of the first client alone answers 2.
+#[test]
+fn constants_of_servers_know_the_rows_of_their_clients() {
+    let targets = Targets::Classes { labels: vec![2, 2, 0, 0, 1, 2, 1, 0], classes: 3 };
+    let train = Dataset::new(Array2::zeros((8, SHAPE.len())), targets).with_shape(SHAPE);
+    let data = Split { test: train.clone(), train };
+    let task = Labelled::new(Arc::new(data), normalised(), Partition::deal((0..5).collect(), &[3, 2]), None);
+    let (both, first) = ([ClientId(0), ClientId(1)], [ClientId(0)]);
+    let parts =
+        [On::Server(EdgeId(0), &both), On::ServerTest(EdgeId(0), &both, &[5, 6, 7]), On::Server(EdgeId(1), &first)];
+    let found = task.controls_on(&parts);
+    let accuracy = |control: usize| -> Vec<f64> {
+        found[control].1.iter().map(|values| values.as_ref().expect("there are rows")[1]).collect()
+    };
+    assert_eq!(accuracy(0), [0.4, 1.0 / 3.0, 1.0 / 3.0]);
+    assert_eq!(accuracy(1), [0.4, 1.0 / 3.0, 2.0 / 3.0]);
 }
 
 /// Training numbers −1, −0.9, …, 1.9 on which it is tested as well: mean 0.45, mean squared error their variance,

@@ -9,7 +9,7 @@ use crate::policy::Wants;
 use crate::run::error::RunError;
 use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, EdgeId, Round, Turn};
-use fedgenie_core::metric::{MetricId, Place, Statistic, between, value_of};
+use fedgenie_core::metric::{MetricId, Place, between, statistics, value_of};
 use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_core::rng::{Purpose, StreamRng};
 use fedgenie_learning::task::{self, JobKey, ModelState, Need, On, PrivateView, ProbeKind, Script};
@@ -367,11 +367,7 @@ impl Learning<'_> {
     fn of_servers(&self, state: &ModelState<'_>, scopes: &[ServerScope<'_>], parallel: bool) -> Vec<Option<Weighted>> {
         let one = |(index, &(members, cluster)): (usize, &ServerScope<'_>)| {
             let server = EdgeId::from_index(index);
-            let on = match self.test_of(server) {
-                Some(examples) => On::ServerTest(server, members, examples),
-                None => On::Server(server, members),
-            };
-            self.measured(on, state, cluster, parallel)
+            self.measured(On::of_server(server, members, self.test_of(server)), state, cluster, parallel)
         };
         scopes.iter().enumerate().map(one).collect()
     }
@@ -430,9 +426,7 @@ impl Learning<'_> {
     fn statistics(&self, place: Place, found: &[Option<Weighted>], metrics: &mut Metrics) {
         for (index, measure) in self.world.measures.of_data.iter().enumerate() {
             let values: Vec<f64> = found.iter().flatten().map(|(values, _)| values[index]).collect();
-            for (statistic, value) in Statistic::ALL.into_iter().zip(Statistic::of(&values)) {
-                metrics.push((measure.at(place).over(place, statistic), value));
-            }
+            metrics.extend(statistics(place, measure, &values));
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::policy::Wants;
 use crate::run::error::RunError;
 use crate::world::Metrics;
 use fedgenie_core::id::{ClientId, JobNumber};
-use fedgenie_core::metric::statistics;
+use fedgenie_core::metric::{Place, statistics};
 use fedgenie_learning::algorithm::JobMemory;
 use fedgenie_learning::layout::Update;
 use fedgenie_learning::task::{Context, Job, On, PrivateView};
@@ -72,7 +72,7 @@ impl Learning<'_> {
         }
         let of_measure = |(index, measure)| {
             let values: Vec<f64> = found.iter().map(|values: &Vec<f64>| values[index]).collect();
-            statistics(measure, &values).map(|(id, value)| (id.tuned(), value)).collect::<Vec<_>>()
+            statistics(Place::Clients, measure, &values).map(|(id, value)| (id.tuned(), value)).collect::<Vec<_>>()
         };
         let metrics = self.world.measures.of_data.iter().enumerate().flat_map(of_measure).collect();
         Ok(Tuned { metrics, models: clients.len(), diverged })

@@ -1,0 +1,52 @@
+//! The kept results on a paper.
+
+use super::Paper;
+use crate::kept::{KeptCheck, KeptClaim};
+use crate::results::Row;
+use crate::verdict::Verdict;
+use std::collections::BTreeMap;
+
+/// A check with its claim.
+pub(super) type Checked<'a> = (&'a KeptClaim, &'a KeptCheck);
+
+/// The kept checks of a paper.
+pub(super) struct Found<'a> {
+    pub claims: Vec<&'a KeptClaim>,
+    /// By item.
+    pub of_items: BTreeMap<&'a str, Vec<Checked<'a>>>,
+    pub others: Vec<Checked<'a>>,
+}
+
+impl<'a> Found<'a> {
+    pub fn of(paper: &Paper, kept: &'a [KeptClaim]) -> Self {
+        let claims: Vec<&KeptClaim> = kept.iter().filter(|claim| claim.paper.as_ref() == Some(&paper.name)).collect();
+        let (mut of_items, mut others) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+        for claim in &claims {
+            for check in &claim.checks {
+                match &check.item {
+                    Some(item) => of_items.entry(item.as_str()).or_default().push((*claim, check)),
+                    None => others.push((*claim, check)),
+                }
+            }
+        }
+        Self { claims, of_items, others }
+    }
+
+    pub fn rows(&self) -> impl Iterator<Item = &'a Row> {
+        self.claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.rows)
+    }
+}
+
+/// How a check says that the paper does not make its claim.
+const NOT_ASKED: &str = "not asked";
+
+/// Whether the paper claims something of a number.
+pub(super) fn is_asked(row: &Row) -> bool {
+    row.paper.as_deref() != Some(NOT_ASKED)
+}
+
+/// Verdicts of some rows, counted, without those on questions that the paper does not ask.
+pub(super) fn counted<'a>(rows: impl IntoIterator<Item = &'a Row>) -> [usize; 5] {
+    let rows: Vec<&Row> = rows.into_iter().filter(|row| is_asked(row)).collect();
+    Verdict::ALL.map(|verdict| rows.iter().filter(|row| row.verdict == verdict).count())
+}

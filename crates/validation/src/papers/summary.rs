@@ -1,0 +1,144 @@
+//! What reproduces of a paper, in a sentence and in ten lines: made of verdicts alone.
+//!
+//! # Definition
+//! A table or figure *reproduces* if all its numbers that a verdict was reached on are supported, and *does not* if
+//! none is; otherwise it does *in part*. It is *open* if there is no verdict on any: all are undecided, not judged, or
+//! no difference.
+
+use super::found::{Found, counted, is_asked};
+use super::{Item, Paper};
+use crate::claim::{Check, Claim};
+use crate::results::Row;
+use crate::verdict::Verdict;
+
+/// The items of results, each with the counts of its verdicts; `None` without a number of ours.
+fn items<'a>(paper: &'a Paper, found: &Found<'_>) -> Vec<(&'a Item, Option<[usize; 5]>)> {
+    let of = |item: &'a Item| {
+        let checks = found.of_items.get(item.id.as_str());
+        let counts = checks.map(|checks| counted(checks.iter().flat_map(|(_, check)| &check.rows)));
+        (item, counts)
+    };
+    // What is no table of results may have numbers of ours as well.
+    let is_shown = |(item, counts): &(&Item, Option<[usize; 5]>)| item.kind.is_of_results() || counts.is_some();
+    paper.items.iter().map(of).filter(is_shown).collect()
+}
+
+/// How a table or figure stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Whole,
+    Part,
+    Not,
+    Open,
+    WithoutNumber,
+}
+
+impl Standing {
+    /// With the words that introduce those that stand so.
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Whole, "reproduces"),
+        (Self::Part, "in part"),
+        (Self::Not, "does not"),
+        (Self::Open, "open"),
+        (Self::WithoutNumber, "no number of ours"),
+    ];
+
+    const fn of(counts: Option<[usize; 5]>) -> Self {
+        match counts {
+            None => Self::WithoutNumber,
+            Some([0, 0, ..]) => Self::Open,
+            Some([_, 0, ..]) => Self::Whole,
+            Some([0, ..]) => Self::Not,
+            Some(_) => Self::Part,
+        }
+    }
+}
+
+/// Which tables and figures reproduce.
+pub(super) fn sentence(paper: &Paper, found: &Found<'_>) -> String {
+    let items = items(paper, found);
+    let of = |(standing, words): (Standing, &str)| {
+        let mine = items.iter().filter(|(_, counts)| Standing::of(*counts) == standing);
+        let names: Vec<&str> = mine.map(|(item, _)| item.id.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{words}: {}", names.join(", ")))
+    };
+    Standing::ALL.into_iter().filter_map(of).collect::<Vec<_>>().join("; ")
+}
+
+/// So many reasons are told.
+const MOST_REASONS: usize = 3;
+
+/// Lines on verdicts, each with the tables and figures that it is about, on what has no number of ours, and on what
+/// differs from the paper. `claims` are those about the paper.
+pub(super) fn of_paper(paper: &Paper, claims: &[&Claim], found: &Found<'_>) -> Vec<String> {
+    let items = items(paper, found);
+    let all = counted(found.rows());
+    let mut lines = Vec::new();
+    let words = ["Reproduces", "Does not", "No difference", "Undecided", "Not judged"];
+    for (index, words) in words.into_iter().enumerate().filter(|&(index, _)| all[index] > 0) {
+        let of = |(item, counts): &(&Item, Option<[usize; 5]>)| {
+            let counts = (*counts)?;
+            let count = counts[index];
+            (count > 0).then(|| format!("{} ({count} of {})", item.id, counts.iter().sum::<usize>()))
+        };
+        let mut of: Vec<String> = items.iter().filter_map(of).collect();
+        let elsewhere = counted(found.others.iter().flat_map(|(_, check)| &check.rows))[index];
+        of.extend((elsewhere > 0).then(|| format!("beside its tables ({elsewhere})")));
+        let reasons = if index == 4 { reasons(found) } else { String::new() };
+        lines.push(format!("**{words}**, {}: {}.{reasons}", of_numbers(all[index]), of.join(", ")));
+    }
+    let without: Vec<String> = items
+        .iter()
+        .filter(|(_, counts)| counts.is_none())
+        .map(|(item, _)| why_none(item, claims).map_or_else(|| item.id.clone(), |why| format!("{} ({why})", item.id)))
+        .collect();
+    if !without.is_empty() {
+        lines.push(format!("**No number of ours**: {}.", without.join(", ")));
+    }
+    let mut differs: Vec<(&str, Vec<&str>)> = Vec::new();
+    for claim in claims {
+        let Some(how) = claim.differs.as_deref() else { continue };
+        match differs.iter_mut().find(|(known, _)| *known == how) {
+            Some((_, claims)) => claims.push(&claim.name),
+            None => differs.push((how, vec![&claim.name])),
+        }
+    }
+    let differs: Vec<String> = differs.iter().map(|(how, claims)| format!("{how} ({})", claims.join(", "))).collect();
+    if !differs.is_empty() {
+        lines.push(format!("**Other than in the paper**: {}.", differs.join("; ")));
+    }
+    lines
+}
+
+fn of_numbers(count: usize) -> String {
+    if count == 1 { "1 number".to_owned() } else { format!("{count} numbers") }
+}
+
+/// Why no number of ours stands beside a table: claims about it that were not carried out, or what the transcript says.
+pub(super) fn why_none(item: &Item, claims: &[&Claim]) -> Option<String> {
+    let is_about = |claim: &&&Claim| {
+        let of = |check: &Check| check.item.as_ref().or(claim.item.as_ref()) == Some(&item.id);
+        claim.checks.iter().any(of)
+    };
+    let names: Vec<&str> = claims.iter().filter(is_about).map(|claim| claim.name.as_str()).collect();
+    let claimed = (!names.is_empty()).then(|| format!("claimed in {}, which was not carried out", names.join(", ")));
+    item.not_run.clone().or(claimed)
+}
+
+/// Why numbers are not judged, the most frequent reasons first.
+fn reasons(found: &Found<'_>) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    let is_not_judged = |row: &&Row| row.verdict == Verdict::NotJudged && is_asked(row);
+    for row in found.rows().filter(is_not_judged) {
+        let reason = row.note.as_deref().unwrap_or_default().split("; ").next().unwrap_or_default().to_owned();
+        match counts.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((reason, 1)),
+        }
+    }
+    counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    let more = counts.len().saturating_sub(MOST_REASONS);
+    let told = counts.into_iter().take(MOST_REASONS).map(|(reason, count)| format!("{reason} ({count})"));
+    let more = (more > 0).then(|| format!("and {more} more"));
+    format!(" Why: {}.", told.chain(more).collect::<Vec<_>>().join("; "))
+}
