@@ -376,6 +376,33 @@ fn settings_are_chosen_by_a_declared_grid() {
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(place.text("tuning/rates.chosen.toml"), written);
 
+    // Another policy by the same combinations: its values are those of a grid of its own, and a scenario can have its
+    // choice.
+    place.write("tuning/open.toml", changed(grid, "seeds =", "open = [\"round-robin\"]\nseeds ="));
+    let Answer { code, stdout, stderr } = place.fedgenie(&["validate", "--claims", "claims", "--tune", "open"]);
+    assert!(
+        code == 0 && stdout.contains("round-robin for itself\n") && stdout.matches("\n* ").count() == 2,
+        "{stderr}"
+    );
+    place.write("tuning/alone.toml", changed(grid, "\"random\"", "\"round-robin\""));
+    place.fedgenie(&["validate", "--claims", "claims", "--tune", "alone"]);
+    let [open, alone] = ["open", "alone"]
+        .map(|name| -> toml::Table { place.text(&format!("tuning/{name}.chosen.toml")).parse().unwrap() });
+    assert_eq!((&open["choice"], &open["tried"]), (&chosen["choice"], &chosen["tried"]));
+    let own = &open["open"]["round-robin"];
+    assert_eq!((&own["choice"], &own["tried"]), (&alone["choice"], &alone["tried"]));
+    let closed = claim("settled = \"stop\"\nmargin = 0.01");
+    place.write("claims/one.toml", changed(&closed, "seeds = 4\n", "seeds = 4\nopen = \"open\"\n"));
+    let Answer { stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--out", "runs", "--quiet"]);
+    let folder = std::fs::read_dir(place.path("runs")).unwrap().flatten().find(|entry| entry.path().is_dir());
+    let scenario = std::fs::read_to_string(folder.unwrap().path().join("scenario.toml")).expect(&stderr);
+    let scenario: toml::Table = scenario.parse().unwrap();
+    assert_eq!(&scenario["policy"]["round-robin"]["with"], &own["choice"], "{stderr}");
+    assert!(scenario["policy"]["random"].get("with").is_none());
+    place.write("claims/one.toml", changed(&closed, "seeds = 4\n", "seeds = 4\nopen = \"rates\"\n"));
+    let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
+    assert!(code == 2 && stderr.contains("no policy has a choice of its own"), "{stderr}");
+
     // By the control: the value of a control's world, whichever policy runs.
     place.write(
         "tuning/control.toml",
@@ -400,6 +427,8 @@ fn settings_are_chosen_by_a_declared_grid() {
     for (from, to, words) in [
         ("[101, 102]", "[1, 102]", "expected seeds above 100"),
         ("\"random\"", "\"oort\"", "there is no \"oort\""),
+        ("seeds =", "open = [\"random\"]\nseeds =", "open: name each policy once, and random not at all"),
+        ("seeds =", "open = [\"oort\"]\nseeds =", "there is no \"oort\""),
         ("final.valid_loss", "final.test_loss", "no metric on validation data"),
     ] {
         place.write("tuning/rates.toml", changed(grid, from, to));

@@ -13,6 +13,7 @@
 //! file = "../../scenarios/bsfl/fig7_iid.toml"                  # relative to this file
 //! seeds = 20                                                   # left out beside `looks`
 //! set = { "stop.virtual_time" = "100 s" }                      # optional, as `--set`
+//! open = "rates"                                               # optional: each policy with its own choice of this grid
 //! smoke = { seeds = 4, set = { "stop.virtual_time" = "20 s" } } # changes of the small budget
 //!
 //! [learns]                                                     # optional: when a comparison of learned models counts
@@ -122,6 +123,9 @@ pub struct ScenarioUse {
     /// Values by path, as `--set`.
     #[serde(default)]
     pub set: toml::Table,
+    /// The grid whose choices policies have for themselves.
+    #[serde(default)]
+    pub open: Option<String>,
     /// The changes of the small budget.
     #[serde(default)]
     smoke: Option<SmokeUse>,

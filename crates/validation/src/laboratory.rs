@@ -3,6 +3,7 @@
 use super::claim::{Budget, Check, Claim};
 use super::learns::Objections;
 use super::statistic::Measurement;
+use super::tuning;
 use fedgenie_core::math::statistics::Miss;
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::artefacts::without_seeds;
@@ -413,7 +414,10 @@ impl<'a> Context<'a> {
             let known: Vec<_> = self.claim.scenarios.keys().map(String::as_str).collect();
             return Err(Error::Usage(format!("there is no scenario {name:?}; there are {}", known.join(", "))));
         };
-        let (seeds, set) = scenario.overrides(self.laboratory.budget, self.look);
+        let (seeds, mut set) = scenario.overrides(self.laboratory.budget, self.look);
+        if let Some(name) = &scenario.open {
+            set.extend(tuning::open(&self.tuning(), name)?);
+        }
         Ok((self.claim.folder.join(&scenario.file), seeds, set))
     }
 

@@ -6,6 +6,7 @@
 //! policy = "fedncf"                                           # alone, so that no selection is favoured
 //! seeds = [101, 102, 103]                                     # of no claim: these begin at 1
 //! by = "best.valid_hr_20"                                     # on validation data
+//! open = ["pow-d", "fedfast"]                                 # optional: policies that get a choice of their own as well
 //! set = { "stop.rounds" = 60 }                                # optional, as `--set`
 //!
 //! [grid]
@@ -16,15 +17,20 @@
 //! # Definition
 //! Each combination of the grid is run with each seed. The choice is the one with the best mean; of equal ones the
 //! first. `by = "controls.centralised.valid_hr_20"` chooses for the control that is trained in one place, which takes no
-//! rounds (`set = { "stop.rounds" = 1 }`). A combination with a run that fails, such as one that diverges, is no choice. Every policy of a claim gets
-//! the same settings. The choice and all values are in `NAME.chosen.toml` beside the grid.
+//! rounds (`set = { "stop.rounds" = 1 }`). A combination with a run that fails, such as one that diverges, is no choice.
+//! Every policy of a claim gets the same settings (*closed*). Each policy that is named in `open` is tried by the same
+//! combinations, seeds and number, and gets the best for itself where a claim's scenario says `open = "NAME"`. The
+//! choices and all values are in `NAME.chosen.toml` beside the grid.
 
 use fedgenie_core::math::statistics::estimate;
 use fedgenie_core::metric::Place;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::{Conclusion, Experiment, Overrides, RunOptions, RunSummary, Threads, number};
-use fedgenie_experiment::scenario::Point;
+use fedgenie_experiment::experiment::{
+    Conclusion, Experiment, Overrides, RunId, RunOptions, RunSummary, Threads, number,
+};
+use fedgenie_experiment::scenario::{Point, Scenario};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +46,8 @@ struct Grid {
     policy: String,
     seeds: Vec<u64>,
     by: String,
+    #[serde(default)]
+    open: Vec<String>,
     #[serde(default)]
     set: toml::Table,
     grid: toml::Table,
@@ -57,6 +65,19 @@ pub struct Chosen {
     pub seeds: Vec<u64>,
     /// Where and when, in words.
     pub made: String,
+    /// Paths and values, the same for every policy.
+    pub choice: toml::Table,
+    /// All combinations.
+    pub tried: Vec<Tried>,
+    /// The choices of policies for themselves.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub open: BTreeMap<String, Own>,
+}
+
+/// The choice of a policy for itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Own {
     /// Paths and values.
     pub choice: toml::Table,
     /// All combinations.
@@ -105,13 +126,19 @@ impl Grid {
         if self.seeds.is_empty() || self.grid.is_empty() {
             return wrong("seeds and grid are needed, or nothing could be chosen".to_owned());
         }
+        if self.open.contains(&self.policy) || (1..self.open.len()).any(|at| self.open[..at].contains(&self.open[at])) {
+            return wrong(format!(
+                "open: name each policy once, and {} not at all: its choice is that of all",
+                self.policy
+            ));
+        }
         match self.seeds.iter().find(|&&seed| seed <= OF_CLAIMS) {
             Some(seed) => wrong(format!("seeds: found {seed}; expected seeds above {OF_CLAIMS}, which no claim uses")),
             None => Ok(()),
         }
     }
 
-    /// The experiment: the policy alone, at every point of the grid.
+    /// The experiment: the policy, and those that get a choice of their own, at every point of the grid.
     fn experiment(&self, folder: &Path, data: Option<PathBuf>) -> Result<Experiment, Error> {
         let scenario = folder.join(&self.scenario);
         let own = self.set.iter().map(|(path, value)| (path.clone(), value.to_string()));
@@ -123,17 +150,17 @@ impl Grid {
             ..Overrides::default()
         };
         let labels = Experiment::load(&scenario, &overrides(&set))?.labels();
-        if !labels.contains(&self.policy) {
+        let mine = || std::iter::once(&self.policy).chain(&self.open);
+        if let Some(unknown) = mine().find(|policy| !labels.contains(policy)) {
             return Err(Error::Usage(format!(
-                "policy: there is no {:?} in {}; there are {}",
-                self.policy,
+                "policy: there is no {unknown:?} in {}; there are {}",
                 scenario.display(),
                 labels.join(", ")
             )));
         }
         // What a report is to show may be about the others.
         set.push(("report".to_owned(), "{}".to_owned()));
-        let others = labels.iter().filter(|label| **label != self.policy);
+        let others = labels.iter().filter(|label| mine().all(|policy| policy != *label));
         set.extend(others.map(|label| (format!("policy.{label}"), String::new())));
         let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
         set.push(("seeds".to_owned(), format!("[{}]", seeds.join(", "))));
@@ -181,24 +208,31 @@ pub fn tune(
         let message = format!("{}: by: {:?} is no metric on validation data", path.display(), grid.by);
         return Err(Error::Usage(message));
     };
-    let tried = |(point, (settings, _)): (usize, &(Point, _))| {
-        let values: Vec<f64> =
-            runs.iter().filter(|run| run.point == point).filter_map(|run| value_of(run, &grid.by)).collect();
-        let failed = outcome.failures.iter().find(|(run, _)| run.point == point).map(|(_, error)| error.to_string());
+    let tried = |policy: &str, (point, (settings, scenario)): (usize, &(Point, Scenario))| {
+        let mine = runs.iter().filter(|run| run.point == point && run.arm == policy);
+        let values: Vec<f64> = mine.filter_map(|run| value_of(run, &grid.by)).collect();
+        let is_mine = |run: &RunId| run.point == point && scenario.arms[run.arm].label == policy;
+        let failed = outcome.failures.iter().find(|(run, _)| is_mine(run)).map(|(_, error)| error.to_string());
         let lacks = (values.len() < grid.seeds.len()).then(|| format!("a run has no {}", grid.by));
         let failed = failed.or(lacks);
         let mean = estimate(&values).filter(|_| failed.is_none()).map(|found| found.mean);
         Tried { settings: settings_of(&settings.settings), mean, values, failed }
     };
-    let tried: Vec<Tried> = experiment.points.iter().enumerate().map(tried).collect();
-    let quality = |tried: &Tried| tried.mean.map(|mean| metric.better.quality(mean));
-    let better = |best: &Tried, next: &Tried| quality(next) > quality(best);
-    let best = tried.iter().filter(|tried| tried.mean.is_some());
-    let Some(best) = best.reduce(|best, next| if better(best, next) { next } else { best }) else {
-        return Err(Error::Usage(format!("{}: no combination has a run of every seed", path.display())));
+    let own = |policy: &String| {
+        let tried: Vec<Tried> = experiment.points.iter().enumerate().map(|point| tried(policy, point)).collect();
+        let quality = |tried: &Tried| tried.mean.map(|mean| metric.better.quality(mean));
+        let better = |best: &Tried, next: &Tried| quality(next) > quality(best);
+        let best = tried.iter().filter(|tried| tried.mean.is_some());
+        match best.reduce(|best, next| if better(best, next) { next } else { best }) {
+            Some(best) => Ok(Own { choice: best.settings.clone(), tried }),
+            None => {
+                Err(Error::Usage(format!("{}: no combination of {policy} has a run of every seed", path.display())))
+            }
+        }
     };
-    let choice = best.settings.clone();
-    let chosen = Chosen { title: grid.title, by: grid.by, seeds: grid.seeds, made, choice, tried };
+    let Own { choice, tried } = own(&grid.policy)?;
+    let open = grid.open.iter().map(|policy| Ok((policy.clone(), own(policy)?))).collect::<Result<_, Error>>()?;
+    let chosen = Chosen { title: grid.title, by: grid.by, seeds: grid.seeds, made, choice, tried, open };
     let file = file_of(folder, name);
     let text = toml::to_string_pretty(&chosen).expect("a choice has only values that TOML can write");
     let text = format!("# Written by `fedgenie validate --tune {name}`.\n\n{text}");
@@ -234,18 +268,39 @@ pub(super) fn objection(folder: &Path, name: &str, resolved: &toml::Table) -> Re
     }))
 }
 
-/// A choice in a table for people.
+/// The settings of policies that have a choice of their own, as paths and values of a scenario.
+///
+/// # Errors
+/// If the file of the choice cannot be read, or has none for a policy.
+pub(super) fn open(folder: &Path, name: &str) -> Result<Vec<(String, String)>, Error> {
+    let file = file_of(folder, name);
+    let chosen: Chosen = read(&file)?;
+    if chosen.open.is_empty() {
+        let message = format!("{}: no policy has a choice of its own; name some in open of the grid", file.display());
+        return Err(Error::Usage(message));
+    }
+    let of = |(policy, own): (&String, &Own)| -> Vec<(String, String)> {
+        let path = |path: &String| format!("policy.{policy}.with.{path:?}");
+        own.choice.iter().map(|(setting, value)| (path(setting), value.to_string())).collect()
+    };
+    Ok(chosen.open.iter().flat_map(of).collect())
+}
+
+/// Choices in tables for people.
 pub fn told(chosen: &Chosen) -> String {
-    let line = |tried: &Tried| {
+    let line = |choice: &toml::Table, tried: &Tried| {
         let settings: Vec<String> = tried.settings.iter().map(|(path, value)| format!("{path} = {value}")).collect();
-        let mark = if tried.settings == chosen.choice { "*" } else { " " };
+        let mark = if tried.settings == *choice { "*" } else { " " };
         let value = match (&tried.failed, tried.mean) {
             (Some(why), _) => why.clone(),
             (None, mean) => mean.map_or_else(String::new, number),
         };
         format!("{mark} {}: {value}\n", settings.join(", "))
     };
-    let Chosen { title, by, seeds, tried, .. } = chosen;
-    let lines: String = tried.iter().map(line).collect();
-    format!("{title}, by {by}, mean of {} seeds; * is the choice\n{lines}", seeds.len())
+    let Chosen { title, by, seeds, choice, tried, open, .. } = chosen;
+    let lines = |choice: &toml::Table, tried: &[Tried]| tried.iter().map(|one| line(choice, one)).collect::<String>();
+    let own =
+        |(policy, Own { choice, tried }): (&String, &Own)| format!("{policy} for itself\n{}", lines(choice, tried));
+    let open: String = open.iter().map(own).collect();
+    format!("{title}, by {by}, mean of {} seeds; * is the choice\n{}{open}", seeds.len(), lines(choice, tried))
 }

@@ -8,7 +8,7 @@ use crate::claim::Claim;
 use crate::kept::KeptClaim;
 use crate::levels::{Level, Reached};
 use crate::results::{Row, row_cells};
-use crate::statistic::shown_interval;
+use crate::statistic::{Details, shown_interval};
 use crate::together::{Together, together};
 use fedgenie_core::text::markdown::prose;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +70,7 @@ pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
         let _ = write!(text, "\n### {}\n\n{}.\n", prose(&claim.title), prose(&claim.source));
         let checks: Vec<Checked<'_>> = claim.checks.iter().map(|check| (claim, check)).collect();
         of_checks(&checks, None, false, &mut text);
+        of_details(claim, &mut text);
     }
     text
 }
@@ -137,6 +138,27 @@ fn about(paper: &Paper, claims: &[Claim], kept: &[KeptClaim], text: &mut String)
         let _ = write!(text, "\n### {} beside its tables\n", prose(&paper.system));
         of_checks(&found.others, Some(&others), false, text);
     }
+    if found.claims.iter().any(|claim| !claim.details.is_empty()) {
+        let _ = write!(text, "\n### {}: tables behind the numbers\n", prose(&paper.system));
+        found.claims.iter().for_each(|claim| of_details(claim, text));
+    }
+}
+
+/// The tables that a claim's statistics have made, folded.
+fn of_details(claim: &KeptClaim, text: &mut String) {
+    let tables: Vec<&Details> = claim.details.iter().filter(|details| !details.rows.is_empty()).collect();
+    if tables.is_empty() {
+        return;
+    }
+    let _ = write!(text, "\n<details><summary>{}: {}</summary>\n", prose(&claim.name), prose(&claim.title));
+    for Details { title, columns, rows } in tables {
+        let line = |cells: &[String]| cells.iter().map(|text| cell(text)).collect::<Vec<_>>().join(" | ");
+        let _ = write!(text, "\n{}:\n\n| {} |\n|{}\n", prose(title), line(columns), "---|".repeat(columns.len()));
+        for row in rows {
+            let _ = writeln!(text, "| {} |", line(row));
+        }
+    }
+    text.push_str("\n</details>\n");
 }
 
 /// The judged numbers of some checks below the levels of all; with those of a table together, where these are all of a
