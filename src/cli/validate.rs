@@ -248,5 +248,6 @@ fn commit(folder: &Path) -> String {
 
 fn machine(threads: usize) -> String {
     let processor = Cpu::brand().unwrap_or_else(|| std::env::consts::ARCH.to_owned());
-    format!("{processor}, {threads} threads, {}", std::env::consts::OS)
+    let noun = if threads == 1 { "thread" } else { "threads" };
+    format!("{processor}, {threads} {noun}, {}", std::env::consts::OS)
 }

@@ -10,7 +10,7 @@
 use super::claim::Claim;
 use super::levels::Level;
 use super::results::{CheckResult, ClaimResult, Looked, Provenance, Row};
-use super::statistic::{Details, Look};
+use super::statistic::{Details, Look, Meaning};
 use fedgenie_experiment::error::Error;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -55,6 +55,9 @@ pub struct KeptCheck {
     /// The explanation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
+    /// What its numbers are, where they are levels of policies, or compare them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<Meaning>,
     /// The quantities that it looks at, whose levels the claim has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<Look>,
@@ -68,6 +71,7 @@ impl KeptClaim {
         let check = |(check, found): (&super::Check, &CheckResult)| KeptCheck {
             item: check.item.clone().or_else(|| claim.item.clone()),
             because: found.because.clone(),
+            meaning: check.statistic.meaning(),
             looks: check.statistic.looks(),
             rows: found.rows.clone(),
         };

@@ -12,7 +12,7 @@ use fedgenie_experiment::experiment::{
     Earlier, Experiment, Forecast, LookedAt, Outputs, Overrides, Progress, ResultFolder, RunId, RunOptions, RunSummary,
     Shard, Threads, artefacts, execute,
 };
-use fedgenie_experiment::scenario::{Kinds, UntilDecided};
+use fedgenie_experiment::scenario::{Kinds, Point, UntilDecided, points};
 use fedgenie_simulator::recorder::RunFileOptions;
 use fedgenie_simulator::task::DataCache;
 use serde::Serialize;
@@ -37,6 +37,18 @@ impl ScenarioRuns {
     /// The policies' labels.
     pub fn policies(&self) -> Vec<String> {
         self.experiment.first().arms.iter().map(|arm| arm.label.clone()).collect()
+    }
+
+    /// The name of a point of its sweep; empty where there is one.
+    pub fn name_of(&self, point: usize) -> String {
+        let of = |point: &Point| point.settings.iter().cloned().collect::<BTreeMap<String, String>>();
+        let all: Vec<_> = self.experiment.points.iter().map(|(point, _)| of(point)).collect();
+        points::names(&all).swap_remove(point)
+    }
+
+    /// Words that tell of which point a table is; empty where there is one.
+    pub fn at(&self, point: usize) -> String {
+        if self.experiment.points.len() > 1 { format!(", at {}", self.name_of(point)) } else { String::new() }
     }
 }
 
@@ -477,17 +489,4 @@ impl<'a> Context<'a> {
         };
         results.into_iter().map(taken).collect()
     }
-}
-
-/// The planned runs of one policy of an experiment.
-///
-/// # Errors
-/// If the experiment has no such policy.
-pub fn runs_of(experiment: &Experiment, policy: &str) -> Result<Vec<RunId>, Error> {
-    let is_its = |run: &RunId| experiment.points[run.point].1.arms[run.arm].label == policy;
-    let runs: Vec<RunId> = experiment.runs().into_iter().filter(is_its).collect();
-    if runs.is_empty() {
-        return Err(Error::Usage(format!("there is no policy {policy:?}")));
-    }
-    Ok(runs)
 }

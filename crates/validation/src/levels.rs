@@ -13,9 +13,8 @@ use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::RunSummary;
 use fedgenie_experiment::experiment::controls;
 use fedgenie_experiment::experiment::sample::Sample;
-use fedgenie_experiment::scenario::points;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// What all have reached of a quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,13 +58,7 @@ pub(super) fn levels(claim: &Claim, budget: Budget, context: &Context<'_>) -> Re
     let of = |look: Look| {
         let completed = context.runs(&look.scenario)?;
         let reached = reached(&completed, &look)?;
-        let places: Vec<_> = completed
-            .experiment
-            .points
-            .iter()
-            .map(|(point, _)| point.settings.iter().cloned().collect::<BTreeMap<String, String>>())
-            .collect();
-        let at = points::names(&places).swap_remove(look.point);
+        let at = completed.name_of(look.point);
         Ok(Level { look, at, reached })
     };
     looks.into_iter().map(of).collect()

@@ -38,7 +38,7 @@ pub use plan::{Plan, plan};
 pub use results::{
     CheckResult, ClaimResult, HEADING, Looked, NotRun, Provenance, Row, markdown, seconds_of_all, table,
 };
-pub use statistic::{Look, Measured, Measurement, StatisticConfig, Student};
+pub use statistic::{Look, Meaning, Measured, Measurement, StatisticConfig, Student};
 pub use together::{Together, together};
 pub use verdict::{Rule, Verdict};
 

@@ -27,8 +27,8 @@ use super::laboratory::{Context, Seen};
 use fedgenie_core::math::float::{exp, ln};
 use fedgenie_core::math::statistics::Estimate;
 use fedgenie_experiment::error::Error;
-use fedgenie_experiment::experiment::RunSummary;
 use fedgenie_experiment::experiment::sample::Sample;
+use fedgenie_experiment::experiment::{Experiment, RunId, RunSummary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -175,7 +175,49 @@ macro_rules! statistics {
     };
 }
 
+/// What a number is, for readers: a quantity of policies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meaning {
+    /// Of `summary.json`: `final.test_accuracy`, ….
+    value: String,
+    /// The policy that is compared with others: its value minus, or over, that of each; `None` for levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of: Option<(String, Comparison)>,
+    /// The policies whose levels these are, or those compared with.
+    others: Vec<String>,
+}
+
+/// How policies are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Comparison {
+    Minus,
+    Over,
+}
+
+impl Meaning {
+    /// Of the number with this label, which is empty where there is one.
+    pub fn told(&self, label: &str) -> String {
+        let other = if label.is_empty() { self.others.first().map_or("", String::as_str) } else { label };
+        match &self.of {
+            None => format!("{} of {other}", self.value),
+            Some((policy, Comparison::Minus)) => format!("{}, {policy} − {other}", self.value),
+            Some((policy, Comparison::Over)) => format!("{}, {policy} ÷ {other}", self.value),
+        }
+    }
+}
+
 impl StatisticConfig {
+    /// What its numbers are, where they are levels of policies, or compare them.
+    pub fn meaning(&self) -> Option<Meaning> {
+        match self {
+            Self::Value(config) => Some(config.meaning()),
+            Self::Difference(config) => Some(config.meaning()),
+            Self::Ratio(config) => Some(config.meaning()),
+            _ => None,
+        }
+    }
+
     /// Whether its intervals are valid where seeds are added until a number is decided.
     pub fn suits_looks(&self) -> bool {
         match self {
@@ -295,4 +337,17 @@ pub(super) fn shown_interval(value: f64, interval: Option<[f64; 2]>) -> String {
         Some([low, high]) => format!("{} [{}, {}]", shown(value), shown(low), shown(high)),
         None => shown(value),
     }
+}
+
+/// The planned runs of one policy of an experiment.
+///
+/// # Errors
+/// If the experiment has no such policy.
+fn runs_of(experiment: &Experiment, policy: &str) -> Result<Vec<RunId>, Error> {
+    let is_its = |run: &RunId| experiment.points[run.point].1.arms[run.arm].label == policy;
+    let runs: Vec<RunId> = experiment.runs().into_iter().filter(is_its).collect();
+    if runs.is_empty() {
+        return usage(format!("there is no policy {policy:?}"));
+    }
+    Ok(runs)
 }

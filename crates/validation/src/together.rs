@@ -57,7 +57,9 @@ fn at(row: &Row, among: usize) -> Option<Together> {
     let usual = row.miss.map_or(Miss::USUAL, Miss::of);
     let misses = [usual, Miss::of(usual.share() / among as f64)];
     let interval = widened(row.ci95?, row.student?, row.n, misses)?;
-    Some(Together { interval, verdict: row.holds?.judge_beside(row.value, Some(interval), row.none) })
+    let verdict = row.holds?.judge_beside(row.value, Some(interval), row.none);
+    // A wider interval decides nothing else: one that has left the margin of no difference leaves it open.
+    Some(Together { interval, verdict: if verdict == row.verdict { verdict } else { Verdict::Undecided } })
 }
 
 /// Student's interval of `n` values that misses as often as the first says, made to miss as often as the second.
@@ -104,6 +106,9 @@ mod tests {
         let many = [row(4.0, 1.0), row(0.1, 1.0), row(0.1, 1.0), row(0.1, 1.0)];
         assert_eq!(verdicts(&many), [open, open, open, open]);
         assert_eq!(verdicts(&rows[..1]), [None]);
+        // Alone within a margin of 3, among two not: the claim is not supported by that.
+        let equal = Row { none: Some([-3.0, 3.0]), verdict: Verdict::NoDifference, ..row(1.5, 0.5) };
+        assert_eq!(verdicts(&[equal, row(9.0, 1.0)]), [open, yes]);
         let not_judged = Row { verdict: Verdict::NotJudged, ..row(9.0, 1.0) };
         assert_eq!(verdicts(&[rows[1].clone(), rows[2].clone(), not_judged]), [no, yes, None]);
     }

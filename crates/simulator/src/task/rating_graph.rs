@@ -8,8 +8,8 @@
 //!
 //! Metrics, on test and validation ratings: `rmse` (the main one), `mae`, `loss`, pooled over all clients, each of
 //! which predicts on its own graph. `[evaluate] clients` has those of each client's test ratings. `controls.mean` and
-//! `controls.bias` in `summary.json` are those of the mean, and of mean and biases, of all training ratings; `graph`
-//! tells what each client holds and how far clients overlap.
+//! `controls.bias` in `summary.json` are those of the mean, and of mean and biases, of clients' training ratings;
+//! `graph` tells what each client holds and how far clients overlap.
 //!
 //! # Inputs
 //! | key | meaning |

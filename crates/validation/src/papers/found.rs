@@ -38,11 +38,11 @@ impl<'a> Found<'a> {
 }
 
 /// How a check says that the paper does not make its claim.
-const NOT_ASKED: &str = "not asked";
+const NOT_ASKED: [&str; 2] = ["not asked", "not in the paper"];
 
 /// Whether the paper claims something of a number.
 pub(super) fn is_asked(row: &Row) -> bool {
-    row.paper.as_deref() != Some(NOT_ASKED)
+    row.paper.as_deref().is_some_and(|paper| !NOT_ASKED.contains(&paper))
 }
 
 /// Verdicts of some rows, counted, without those on questions that the paper does not ask.

@@ -33,10 +33,12 @@ pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
     let mut text = format!(
         "{HEADING}\n\n\
          Written by `fedgenie validate` from the [results](results) of [claims](claims) and the [transcripts](papers) of the papers' tables and\n\
-         figures, and from nothing else. Counts are of numbers that the papers claim something of. How claims are judged is in\n\
-         [How the numbers are checked](README.md). Each claim has the commit and the date of its runs; what has none was not carried out since\n\
-         results are kept.\n\n\
-         | paper | supported | not supported | no difference | undecided | not judged | tables and figures of results without a number | in a sentence | runs of |\n\
+         figures, and from nothing else. Counts are of numbers that a paper makes a statement about. How claims are judged is in\n\
+         [How the numbers are checked](README.md). Each claim has the commit and the date of its runs, *with changes* where files differed from the\n\
+         commit; of a claim without a date no runs are kept.\n\n\
+         A table or figure *reproduces* if all its numbers that were decided are supported, *in part* if some are, and *does not* if none is; it is\n\
+         *open* if none was decided. In brackets: supported numbers, of how many.\n\n\
+         | paper | supported | not supported | no difference | undecided | not judged | results without a number | tables, figures and statements | runs of |\n\
          |---|---|---|---|---|---|---|---|---|\n"
     );
     for paper in papers {
@@ -57,8 +59,9 @@ pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
     }
     text.push_str(
         "\nBelow, for each table and figure: the *levels* that all policies have reached, beside controls, whose names are in parentheses; then what\n\
-         is claimed of them. Each number has an interval of its own; *together* is the interval by which all numbers of a table with Student's\n\
-         intervals are right at once with 95 % (Holm), and what remains undecided by it. The *setting* is the paper's, as far as it states one, or\n\
+         is claimed of them: a − b are differences, a ÷ b quotients. Results that were kept before 2026-11-28 have no\n\
+         levels. Each number has an interval of its own; *together* is the interval by which all numbers of a table with Student's intervals\n\
+         are right at once with 95 % (Holm), and what remains undecided by it. The *setting* is the paper's, as far as it states one, or\n\
          *other*: then the lines of the paper say in what it differs.\n",
     );
     for paper in papers {
@@ -75,13 +78,12 @@ pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
     text
 }
 
-/// The days of the runs of some claims, with the last one's commit.
+/// The days of the runs of some claims.
 fn dates(claims: &[&KeptClaim]) -> String {
-    let runs: Vec<(&str, &str)> =
-        claims.iter().map(|claim| (claim.provenance.date.as_str(), claim.provenance.commit.as_str())).collect();
-    match (runs.iter().min(), runs.iter().max()) {
-        (Some((first, _)), Some((last, commit))) if first == last => format!("{last} ({commit})"),
-        (Some((first, _)), Some((last, commit))) => format!("{first} to {last} ({commit})"),
+    let days = || claims.iter().map(|claim| claim.provenance.date.as_str());
+    match (days().min(), days().max()) {
+        (Some(first), Some(last)) if first == last => last.to_owned(),
+        (Some(first), Some(last)) => format!("{first} to {last}"),
         _ => "–".to_owned(),
     }
 }
@@ -146,7 +148,12 @@ fn about(paper: &Paper, claims: &[Claim], kept: &[KeptClaim], text: &mut String)
 
 /// The tables that a claim's statistics have made, folded.
 fn of_details(claim: &KeptClaim, text: &mut String) {
-    let tables: Vec<&Details> = claim.details.iter().filter(|details| !details.rows.is_empty()).collect();
+    let mut tables: Vec<&Details> = Vec::new();
+    for details in claim.details.iter().filter(|details| !details.rows.is_empty()) {
+        if !tables.contains(&details) {
+            tables.push(details);
+        }
+    }
     if tables.is_empty() {
         return;
     }
@@ -165,17 +172,25 @@ fn of_details(claim: &KeptClaim, text: &mut String) {
 /// table. `others` are the claims with another setting than the paper's, where there is a paper.
 fn of_checks(checks: &[Checked<'_>], others: Option<&BTreeSet<&str>>, is_table: bool, text: &mut String) {
     of_levels(checks, text);
-    let rows: Vec<(&KeptClaim, &Row)> =
-        checks.iter().flat_map(|(claim, check)| check.rows.iter().map(move |row| (*claim, row))).collect();
+    let rows: Vec<(Checked<'_>, &Row)> =
+        checks.iter().flat_map(|&of| of.1.rows.iter().map(move |row| (of, row))).collect();
     let family = if is_table { together(&rows.iter().map(|&(_, row)| row).collect::<Vec<_>>()) } else { Vec::new() };
+    let has_meaning = checks.iter().any(|(_, check)| check.meaning.is_some());
+    let mut notes: Vec<&str> = Vec::new();
     let has_family = family.iter().any(Option::is_some);
-    let mut headings = vec!["check", "paper", "claimed", "ours [95 %]", "n", "verdict"];
+    let mut headings = vec!["check"];
+    headings.extend(has_meaning.then_some("number"));
+    headings.extend(["paper", "claimed", "ours [95 %]", "n", "verdict"]);
     headings.extend(has_family.then_some("together"));
     headings.extend(others.map(|_| "setting"));
     headings.push("claim");
     let _ = writeln!(text, "\n| {} |\n|{}", headings.join(" | "), "---|".repeat(headings.len()));
-    for (index, (claim, row)) in rows.iter().enumerate() {
-        let mut cells = row_cells(row).map(|text| cell(&text)).to_vec();
+    for (index, ((claim, check), row)) in rows.iter().enumerate() {
+        let [what, paper, rule, ours, n, _] = row_cells(row).map(|text| cell(&text));
+        let mut cells = vec![what];
+        let meaning = || check.meaning.as_ref().map_or_else(String::new, |meaning| cell(&meaning.told(&row.label)));
+        cells.extend(has_meaning.then(meaning));
+        cells.extend([paper, rule, ours, n, verdict(row, &mut notes)]);
         cells.extend(has_family.then(|| family[index].map_or_else(String::new, |together| among_all(row, together))));
         cells.extend(
             others.map(|others| if others.contains(claim.name.as_str()) { "other" } else { "same" }.to_owned()),
@@ -183,11 +198,24 @@ fn of_checks(checks: &[Checked<'_>], others: Option<&BTreeSet<&str>>, is_table: 
         cells.push(claim.name.clone());
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
+    for (index, note) in (1..).zip(notes) {
+        let _ = write!(text, "\n({index}) {}.\n", prose(&capital(note)));
+    }
     for (_, check) in checks {
         if let (Some(because), Some(row)) = (&check.because, check.rows.first()) {
             let _ = write!(text, "\n*{}.* {}\n", prose(&row.claim), prose(because.trim()));
         }
     }
+}
+
+/// A verdict, with the number of its note below the table.
+fn verdict<'a>(row: &'a Row, notes: &mut Vec<&'a str>) -> String {
+    let Some(note) = &row.note else { return row.verdict.to_string() };
+    let place = notes.iter().position(|known| known == note).unwrap_or_else(|| {
+        notes.push(note);
+        notes.len() - 1
+    });
+    format!("{} ({})", row.verdict, place + 1)
 }
 
 /// What everybody has reached: for each scenario of a claim a table, with a column for each quantity.

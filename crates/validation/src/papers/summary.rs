@@ -54,12 +54,16 @@ impl Standing {
     }
 }
 
-/// Which tables and figures reproduce.
+/// Which tables and figures reproduce, each with the share of its numbers that are supported.
 pub(super) fn sentence(paper: &Paper, found: &Found<'_>) -> String {
     let items = items(paper, found);
     let of = |(standing, words): (Standing, &str)| {
         let mine = items.iter().filter(|(_, counts)| Standing::of(*counts) == standing);
-        let names: Vec<&str> = mine.map(|(item, _)| item.id.as_str()).collect();
+        let name = |(item, counts): &(&Item, Option<[usize; 5]>)| match counts {
+            Some(counts) => format!("{} ({} of {})", item.id, counts[0], counts.iter().sum::<usize>()),
+            None => item.id.clone(),
+        };
+        let names: Vec<String> = mine.map(name).collect();
         (!names.is_empty()).then(|| format!("{words}: {}", names.join(", ")))
     };
     Standing::ALL.into_iter().filter_map(of).collect::<Vec<_>>().join("; ")
@@ -103,9 +107,9 @@ pub(super) fn of_paper(paper: &Paper, claims: &[&Claim], found: &Found<'_>) -> V
             None => differs.push((how, vec![&claim.name])),
         }
     }
-    let differs: Vec<String> = differs.iter().map(|(how, claims)| format!("{how} ({})", claims.join(", "))).collect();
+    let differs: Vec<String> = differs.iter().map(|(how, claims)| format!("*{}*: {how}", claims.join(", "))).collect();
     if !differs.is_empty() {
-        lines.push(format!("**Other than in the paper**: {}.", differs.join("; ")));
+        lines.push(format!("**Where runs differ from the paper**. {}.", differs.join(". ")));
     }
     lines
 }

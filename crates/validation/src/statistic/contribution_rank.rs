@@ -7,8 +7,8 @@
 //! server, averaged over the servers of a run on which it is defined: 1 if the posterior ranks all clients as they
 //! contribute, 0 for an unrelated order. Its interval is over seeds.
 
-use super::{Details, Measured, Measurement, shown, usage};
-use crate::laboratory::{Context, runs_of};
+use super::{Details, Measured, Measurement, runs_of, shown, usage};
+use crate::laboratory::Context;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::statistics::{estimate, kendall};
 use fedgenie_core::record::Record;

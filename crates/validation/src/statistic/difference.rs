@@ -1,7 +1,7 @@
 //! Differences between policies, paired by seed; of spending until a target the differences of restricted means, to the
 //! common horizon.
 
-use super::{Look, Measured, Measurement, Student, number, sample};
+use super::{Comparison, Look, Meaning, Measured, Measurement, Student, number, sample};
 use crate::laboratory::Context;
 use crate::margin::{Margin, margin_of};
 use fedgenie_core::math::statistics::paired_difference_at;
@@ -37,6 +37,11 @@ impl Config {
     fn none(&self, compared: f64) -> Option<[f64; 2]> {
         let margin = self.margin.map(Margin::Of).or_else(|| margin_of(&self.value))?;
         Some(margin.around_zero(compared)).filter(|none| none.iter().all(|end| end.is_finite()))
+    }
+
+    pub(super) fn meaning(&self) -> Meaning {
+        let of = Some((self.policy.clone(), Comparison::Minus));
+        Meaning { value: self.value.clone(), of, others: self.against.clone() }
     }
 
     pub(super) fn looks(&self) -> Vec<Look> {

@@ -3,8 +3,8 @@
 //! `min_{k∈G} μ_k − min_{k∈G} τ_min/τ_{k,t}` averaged over rounds, and beside it the theory for the same sets:
 //! `min_{k∈G} μ_k − E[min_{k∈G} τ_min/τ_k]`, by quadrature. Their difference has mean zero, which checks both.
 
-use super::{Measured, Measurement, usage};
-use crate::laboratory::{Context, runs_of};
+use super::{Measured, Measurement, runs_of, usage};
+use crate::laboratory::Context;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::math::statistics::{estimate, paired_difference};
 use fedgenie_core::record::Record;

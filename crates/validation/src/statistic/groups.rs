@@ -3,8 +3,8 @@
 //! Groups are in the order of the scenario, from the fastest to the slowest; windows are the recorded rounds. With a
 //! sweep, numbers are compared between its points, seed by seed.
 
-use super::{Details, Measured, Measurement, shown, usage};
-use crate::laboratory::{Context, runs_of};
+use super::{Details, Measured, Measurement, runs_of, shown, usage};
+use crate::laboratory::Context;
 use fedgenie_core::math::statistics::{estimate, paired_difference};
 use fedgenie_core::record::Record;
 use fedgenie_experiment::error::Error;

@@ -10,7 +10,7 @@
 //! ratio is too small where the policy fails, and too large where the other one does. The number of these runs stands
 //! beside the verdict.
 
-use super::{Details, Look, Measured, Measurement, Student, number, shown, shown_interval, usage};
+use super::{Comparison, Details, Look, Meaning, Measured, Measurement, Student, number, shown, shown_interval, usage};
 use crate::laboratory::Context;
 use crate::margin::{Margin, margin_of};
 use fedgenie_core::math::float::{exp, ln};
@@ -102,6 +102,11 @@ pub(super) fn ratio(left: &[f64], right: &[f64], miss: Miss) -> Option<Estimate>
 }
 
 impl Config {
+    pub(super) fn meaning(&self) -> Meaning {
+        let of = Some((self.policy.clone(), Comparison::Over));
+        Meaning { value: self.value.clone(), of, others: self.against.clone() }
+    }
+
     pub(super) fn looks(&self) -> Vec<Look> {
         let of = |scenario: &str, point| Look::new(scenario, point, &self.value);
         let other = self.other.as_ref().map(|other| of(&other.scenario, other.point));
@@ -114,6 +119,7 @@ impl Config {
             return usage(format!("{} is compared with itself", self.policy));
         }
         let completed = context.runs(&self.scenario)?;
+        let at = completed.at(self.point);
         let mine = Values::of(&completed.of(&self.policy, self.point)?, &self.value)?;
         let (others, point) = match &self.other {
             Some(other) => (context.runs(&other.scenario)?, other.point),
@@ -126,7 +132,7 @@ impl Config {
                 false => usage(format!("{} and {policy} have runs of different seeds", self.policy)),
             }
         };
-        let title = format!("Ratios of {}: {} over others, paired by seed", self.value, self.policy);
+        let title = format!("Ratios of {}: {} over others, paired by seed{at}", self.value, self.policy);
         let columns = ["over", "geometric mean", "pairs", "runs of the policy that never reach it", "of the other"];
         let mut details = Details::new(title, &columns);
         let mut measured = Vec::new();

@@ -4,9 +4,9 @@
 //! to SA, to ALSA with both neighbourhoods and to greedy search; SA and ALSA start from the same random state. Numbers
 //! are means over seeds.
 
-use super::{Details, Measured, Measurement, shown, usage};
+use super::{Details, Measured, Measurement, runs_of, shown, usage};
 use crate::clock::seconds_of;
-use crate::laboratory::{Context, runs_of};
+use crate::laboratory::Context;
 use fedgenie_core::math::statistics::{Estimate, estimate};
 use fedgenie_core::oracle::annealing::{Annealing, Config as AnnealingConfig, Search};
 use fedgenie_core::oracle::greedy::Greedy;

@@ -1,7 +1,7 @@
 //! A number of runs, as a mean over seeds; spending until a target as a restricted mean, in which runs that never
 //! arrive count with the horizon.
 
-use super::{Look, Measured, Measurement, Student, number, sample};
+use super::{Look, Meaning, Measured, Measurement, Student, number, sample};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::estimate_at;
 use fedgenie_experiment::error::Error;
@@ -33,6 +33,10 @@ impl Config {
     /// Shares of runs and restricted means have intervals of 95 % alone.
     pub(super) fn suits_looks(&self) -> bool {
         !is_until(&self.value)
+    }
+
+    pub(super) fn meaning(&self) -> Meaning {
+        Meaning { value: self.value.clone(), of: None, others: self.policies.clone() }
     }
 
     pub(super) fn looks(&self) -> Vec<Look> {

@@ -6,8 +6,8 @@
 //! against the others. A number that an explanation leaves open (`null`: the client was late) counts as 0, as it does
 //! in the total.
 
-use super::{Details, Measured, Measurement, shown, usage};
-use crate::laboratory::{Context, runs_of};
+use super::{Details, Measured, Measurement, runs_of, shown, usage};
+use crate::laboratory::Context;
 use fedgenie_core::math::statistics::estimate;
 use fedgenie_core::record::Record;
 use fedgenie_experiment::error::Error;

@@ -90,6 +90,8 @@ pub struct Holdings {
     counts: Vec<Vec<u64>>,
     names: Vec<CategoryName>,
     unheld: usize,
+    /// The split without ratings that nobody holds, where there are such.
+    held: Option<RatingsSplit>,
     description: Description,
     controls: OnceLock<Controls>,
 }
@@ -129,8 +131,17 @@ impl Holdings {
         };
         let skew = partition.skew(&Dataset::new(Array2::zeros((split.train.len(), 0)), targets));
         let unheld = holders.iter().filter(|holder| holder.is_none()).count();
+        let is_held = |number: &u32| holders[*number as usize].is_some();
+        let those = |numbers: &[u32]| numbers.iter().copied().filter(is_held).collect();
+        let held = (unheld > 0).then(|| RatingsSplit {
+            train: those(&split.train),
+            valid: those(&split.valid),
+            test: those(&split.test),
+            ..split.clone()
+        });
         let (description, controls) = (Description::of(sizes), OnceLock::new());
-        let mut all = Self { social, clients: graphs, categories, counts, names, unheld, split, description, controls };
+        let mut all =
+            Self { social, clients: graphs, categories, counts, names, unheld, held, split, description, controls };
         all.description.has_valid = !all.split.valid.is_empty();
         all.description.skew = Some(skew);
         all.description.counts = all.count();
@@ -184,16 +195,17 @@ impl Holdings {
         Appendix { tables, controls: self.controls(), graph: Some(self.described()) }
     }
 
-    /// Errors of the mean, and of mean and biases, of all training ratings on all test and validation ratings.
+    /// Errors of the mean, and of mean and biases, of clients' training ratings on their test and validation ratings.
     pub fn controls(&self) -> Controls {
         let errors = || {
-            let biases = Biases::fit(&self.split);
+            let split = self.held.as_ref().unwrap_or(&self.split);
+            let biases = Biases::fit(split);
             let mut metrics = [Vec::new(), Vec::new()];
             for (part, place) in [(Part::Test, Place::Test), (Part::Valid, Place::Valid)] {
-                if self.split.part(part).len() == 0 {
+                if split.part(part).len() == 0 {
                     continue;
                 }
-                let errors = biases.errors(self.split.part(part));
+                let errors = biases.errors(split.part(part));
                 for (metrics, error) in metrics.iter_mut().zip([errors.mean, errors.bias]) {
                     metrics.push((RMSE.measure.at(place), error));
                 }

@@ -107,6 +107,28 @@ fn clients_hold_graphs_of_their_ratings_and_of_the_trust_between_their_users() {
     assert!(controls[1].1[0].1 < controls[0].1[0].1);
 }
 
+/// The mean of the ratings that clients hold, on those that they hold: every third rating is nobody's.
+#[test]
+fn controls_know_only_ratings_that_somebody_holds() {
+    let streams = Streams::new(3);
+    let social = SocialConfig::Source(SocialSource::Synthetic(small())).load(None, &streams, &Default::default());
+    let social = social.unwrap();
+    let split = SplitConfig::Random { test: 0.1, valid: 0.1 }.split(social.ratings.clone(), &streams).unwrap();
+    let mut dealt = SocialPartition::default().deal(&split, 4, &streams).unwrap();
+    dealt.holders.iter_mut().step_by(3).for_each(|holder| *holder = None);
+    let held = |numbers: &[u32]| -> Vec<f64> {
+        let all = numbers.iter().filter(|&&number| dealt.holders[number as usize].is_some());
+        all.map(|&number| f64::from(split.data.ratings[number as usize].value)).collect()
+    };
+    let [train, test] = [held(&split.train), held(&split.test)];
+    let mean = train.iter().sum::<f64>() / train.len() as f64;
+    let error = (test.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / test.len() as f64).sqrt();
+    let whole = split.test.len();
+    let holdings = Holdings::new(social, split, dealt, false);
+    let found = holdings.controls()[0].1[0].1;
+    assert!(test.len() < whole && (found - error).abs() < 1e-9, "{found}, by hand {error}");
+}
+
 #[test]
 fn measures_are_pooled_over_clients_and_the_same_on_any_number_of_threads() {
     let streams = Streams::new(3);
