@@ -7,7 +7,7 @@ use crate::model::{LinearRegression, families};
 use crate::task::job_tests::{check, check_none};
 use crate::trainer::{Length, OptimizerConfig};
 use fedgenie_core::halt::NEVER;
-use fedgenie_core::id::{JobNumber, Round};
+use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use ndarray::Array2;
 
 const SHAPE: Shape = Shape { channels: 1, height: 2, width: 3 };
