@@ -106,9 +106,10 @@ mod tests {
         let many = [row(4.0, 1.0), row(0.1, 1.0), row(0.1, 1.0), row(0.1, 1.0)];
         assert_eq!(verdicts(&many), [open, open, open, open]);
         assert_eq!(verdicts(&rows[..1]), [None]);
-        // Alone within a margin of 3, among two not: the claim is not supported by that.
+        // By itself within a margin of 3, as one of two it has left it: the claim is not supported by that.
         let equal = Row { none: Some([-3.0, 3.0]), verdict: Verdict::NoDifference, ..row(1.5, 0.5) };
-        assert_eq!(verdicts(&[equal, row(9.0, 1.0)]), [open, yes]);
+        assert_eq!(verdicts(&[equal.clone(), row(9.0, 1.0)]), [Some(Verdict::NoDifference), yes]);
+        assert_eq!(verdicts(&[equal.clone(), equal]), [open, open]);
         let not_judged = Row { verdict: Verdict::NotJudged, ..row(9.0, 1.0) };
         assert_eq!(verdicts(&[rows[1].clone(), rows[2].clone(), not_judged]), [no, yes, None]);
     }
