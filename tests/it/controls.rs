@@ -402,6 +402,9 @@ fn settings_are_chosen_by_a_declared_grid() {
     place.write("claims/one.toml", changed(&closed, "seeds = 4\n", "seeds = 4\nopen = \"rates\"\n"));
     let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
     assert!(code == 2 && stderr.contains("no policy has a choice of its own"), "{stderr}");
+    place.write("claims/one.toml", changed(&closed, "seeds = 4\n", "seeds = 4\nopen = \"none\"\n"));
+    let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
+    assert!(code == 2 && stderr.contains("`fedgenie validate --tune none` makes it"), "{stderr}");
 
     // By the control: the value of a control's world, whichever policy runs.
     place.write(

@@ -274,6 +274,11 @@ pub(super) fn objection(folder: &Path, name: &str, resolved: &toml::Table) -> Re
 /// If the file of the choice cannot be read, or has none for a policy.
 pub(super) fn open(folder: &Path, name: &str) -> Result<Vec<(String, String)>, Error> {
     let file = file_of(folder, name);
+    if !file.is_file() {
+        let message =
+            format!("open: there is no tuning/{name}.chosen.toml; `fedgenie validate --tune {name}` makes it");
+        return Err(Error::Usage(message));
+    }
     let chosen: Chosen = read(&file)?;
     if chosen.open.is_empty() {
         let message = format!("{}: no policy has a choice of its own; name some in open of the grid", file.display());
