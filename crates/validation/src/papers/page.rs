@@ -59,8 +59,8 @@ pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
     }
     text.push_str(
         "\nBelow, for each table and figure: the *levels* that all policies have reached, beside controls, whose names are in parentheses; then what\n\
-         is claimed of them: a − b are differences, a ÷ b quotients. Results that were kept before 2026-11-28 have no\n\
-         levels. Each number has an interval of its own; *together* is the interval by which all numbers of a table with Student's intervals\n\
+         is claimed of them: a − b are differences, a ÷ b quotients. Older results have no levels.\n\
+         Each number has an interval of its own; *together* is the interval by which all numbers of a table with Student's intervals\n\
          are right at once with 95 % (Holm), and what remains undecided by it. The *setting* is the paper's, as far as it states one, or\n\
          *other*: then the lines of the paper say in what it differs.\n",
     );
