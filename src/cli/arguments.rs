@@ -235,7 +235,7 @@ pub(super) struct ValidateArguments {
     /// by validation data, and writes choice and values into NAME.chosen.toml there.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "smoke", "json", "accept_checked"])]
     pub(super) tune: Option<String>,
-    /// Carries nothing out, and writes PAPERS.md and PAPERS.html beside the folder of claims anew from the kept results.
+    /// Carries nothing out, and writes PAPERS.md and PAPERS.html beside the claims' folder anew from the kept results.
     #[arg(long, conflicts_with_all = ["names", "smoke", "json", "accept_checked", "tune", "out"])]
     pub(super) pages: bool,
     /// Carries nothing out, and says what each claim would cost on this machine, and what it may decide.
