@@ -20,6 +20,7 @@ mod builds;
 mod charged;
 mod checkpoints;
 mod chosen;
+mod claims_because;
 mod claims_looks;
 mod cluster;
 mod clustered_sampling;

@@ -13,6 +13,7 @@
 //! file = "../../scenarios/bsfl/fig7_iid.toml"                  # relative to this file
 //! seeds = 20                                                   # left out beside `looks`
 //! set = { "stop.virtual_time" = "100 s" }                      # optional, as `--set`
+//! without = ["policy.genie"]                                   # optional, as `--set policy.genie=`
 //! open = "rates"                                               # optional: each policy with its own choice of this grid
 //! smoke = { seeds = 4, set = { "stop.virtual_time" = "20 s" } } # changes of the small budget
 //!
@@ -25,10 +26,11 @@
 //! statistic.difference = { scenario = "fig7", value = "regret.mean", policy = "bsfl", against = ["random"] }
 //! holds = { at-most = 0 }
 //! expected = "supported"
-//! because = "…"
+//! because = "It ends at {bsfl: regret.mean}, …"                 # optional; numbers in braces are those of the runs
 //! smoke = { expected = "undecided", set = { } }                # optional: other parameters of the statistic, other verdict
 //! ```
 
+use super::because::Because;
 use super::learns::Learns;
 use super::statistic::StatisticConfig;
 use super::verdict::{Rule, Verdict};
@@ -123,6 +125,9 @@ pub struct ScenarioUse {
     /// Values by path, as `--set`.
     #[serde(default)]
     pub set: toml::Table,
+    /// Keys that are taken out, as `--set KEY=`: policies that the claim does not compare.
+    #[serde(default)]
+    pub without: Vec<String>,
     /// The grid whose choices policies have for themselves.
     #[serde(default)]
     pub open: Option<String>,
@@ -152,7 +157,8 @@ impl ScenarioUse {
             let plan = toml::Value::try_from(look).expect("a plan has only values that TOML can write");
             set.insert("seeds".to_owned(), plan);
         }
-        (seeds, set.into_iter().map(|(path, value)| (path, value.to_string())).collect())
+        let set = set.into_iter().map(|(path, value)| (path, value.to_string()));
+        (seeds, set.chain(self.without.iter().map(|path| (path.clone(), String::new()))).collect())
     }
 
     /// Refuses seeds beside looks, and neither.
@@ -190,7 +196,7 @@ pub struct Check {
     /// The same with the small budget.
     pub smoke_expected: BTreeMap<String, Verdict>,
     /// The explanation.
-    pub because: Option<String>,
+    pub because: Option<Because>,
     /// Whether a model decides its numbers, which then count only if that learns.
     pub learns: bool,
 }
@@ -276,7 +282,7 @@ impl Check {
             holds: file.holds,
             smoke_expected: file.smoke.expected.map_or_else(|| expected.clone(), Expected::by_label),
             expected,
-            because: file.because,
+            because: file.because.as_deref().map(Because::read).transpose()?,
             learns: file.learns,
         })
     }

@@ -64,7 +64,11 @@ pub(super) fn levels(claim: &Claim, budget: Budget, context: &Context<'_>) -> Re
     looks.into_iter().map(of).collect()
 }
 
-fn reached(completed: &ClaimRuns<'_>, look: &Look) -> Result<Vec<Reached>, Error> {
+/// What policies and controls of a scenario have reached of a quantity; without those whose runs do not get there.
+///
+/// # Errors
+/// If there is no such point.
+pub(super) fn reached(completed: &ClaimRuns<'_>, look: &Look) -> Result<Vec<Reached>, Error> {
     let policies = completed.policies();
     let runs = policies.iter().map(|policy| completed.of(policy, look.point)).collect::<Result<Vec<_>, Error>>()?;
     let sample = |runs: &Vec<&RunSummary>| Sample::of(&look.value, &runs.iter().map(|&run| (run.seed, run)).collect());

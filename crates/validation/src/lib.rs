@@ -12,6 +12,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with the platform's functions"))]
 
+mod because;
 mod claim;
 mod clock;
 mod kept;
@@ -24,9 +25,11 @@ mod plan;
 mod results;
 mod statistic;
 mod together;
+mod told;
 pub mod tuning;
 mod verdict;
 
+pub use because::Because;
 pub use claim::{Budget, Check, Claim, When, read_claims};
 pub use clock::{seconds_of, today};
 pub use kept::{KeptCheck, KeptClaim};
@@ -86,7 +89,11 @@ fn at_look(
     let miss = look.map(|plan| plan.miss(plan.seeds(), 1));
     let check = |check: &Check| {
         let measurement = laboratory.measure(claim, check, look).map_err(|error| claim.explain(check, error))?;
-        CheckResult::new((claim, check), measurement, (laboratory.budget(), miss), &objections)
+        let own = check.statistic(laboratory.budget()).looks().into_iter().next();
+        let explain =
+            |because: &Because| laboratory.with(claim, look, |context| told::told(because, own.as_ref(), context));
+        let because = check.because.as_ref().map(explain).transpose().map_err(|error| claim.explain(check, error))?;
+        CheckResult::new((claim, check), measurement, (laboratory.budget(), miss), &objections, because)
     };
     let checks = claim.checks.iter().map(check).collect::<Result<Vec<_>, Error>>()?;
     let levels = laboratory.with(claim, look, |context| levels::levels(claim, laboratory.budget(), context));

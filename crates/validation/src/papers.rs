@@ -30,6 +30,7 @@ use super::claim::Claim;
 use fedgenie_core::math::float::power;
 use fedgenie_experiment::error::Error;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -228,6 +229,36 @@ pub fn strangers(papers: &[Paper], claims: &[Claim]) -> Vec<String> {
         })
     };
     claims.iter().filter_map(of).flatten().collect()
+}
+
+/// Numbers that explanations of claims state by themselves, by claim: those that are neither of the runs, nor of the
+/// claim and its scenarios, nor of the paper. Nothing says whether these are true.
+///
+/// # Errors
+/// If a scenario's file cannot be read.
+pub fn stated(papers: &[Paper], claims: &[Claim]) -> Result<BTreeMap<String, Vec<f64>>, Error> {
+    let mut all = BTreeMap::<String, Vec<f64>>::new();
+    for claim in claims {
+        let paper = papers.iter().find(|paper| Some(&paper.name) == claim.paper.as_ref());
+        let mut known = quoted(&claim.title);
+        for scenario in claim.scenarios.values() {
+            let path = claim.folder.join(&scenario.file);
+            known.extend(quoted(&fs::read_to_string(&path).map_err(|source| Error::Read { path, source })?));
+            known.extend(quoted(&scenario.set.to_string()));
+        }
+        for check in &claim.checks {
+            known.extend(quoted(&check.claim));
+            known.extend(check.paper.as_deref().map_or_else(Vec::new, quoted));
+        }
+        let is_known = |number: &Quoted| {
+            paper.is_some_and(|paper| paper.has(*number)) || known.iter().any(|known| number.is(known.size))
+        };
+        let explained = claim.checks.iter().filter_map(|check| check.because.as_ref());
+        for number in explained.flat_map(|because| quoted(&because.words())).filter(|number| !is_known(number)) {
+            all.entry(claim.name.clone()).or_default().push(number.size);
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]

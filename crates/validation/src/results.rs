@@ -110,7 +110,8 @@ pub struct CheckResult {
 }
 
 impl CheckResult {
-    /// Judges a measurement, but for numbers that its runs cannot decide.
+    /// Judges a measurement, but for numbers that its runs cannot decide; `because` is the explanation with its
+    /// numbers.
     ///
     /// # Errors
     /// If the check names a number that the statistic does not have.
@@ -119,6 +120,7 @@ impl CheckResult {
         measurement: Arc<Measurement>,
         (budget, miss): (Budget, Option<Miss>),
         objections: &Objections,
+        because: Option<String>,
     ) -> Result<Self, Error> {
         let has = |label: &String| measurement.measured.iter().any(|measured| measured.label == *label);
         if let Some(label) = check.measure.iter().find(|label| !has(label)) {
@@ -161,7 +163,7 @@ impl CheckResult {
             is_smoke: budget == Budget::Smoke,
         };
         let rows = judged.iter().map(row).collect();
-        Ok(Self { rows, because: check.because.clone(), measurement })
+        Ok(Self { rows, because, measurement })
     }
 }
 

@@ -75,6 +75,21 @@ impl Look {
     }
 }
 
+/// Where the policies are that one is compared with: another scenario, and a point of its sweep.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Other {
+    scenario: String,
+    #[serde(default)]
+    point: usize,
+}
+
+impl Other {
+    const fn place(&self) -> (&str, usize) {
+        (self.scenario.as_str(), self.point)
+    }
+}
+
 /// Of what an interval is Student's, so that it is known at other levels as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -318,12 +333,12 @@ fn value_at(
 }
 
 /// Four significant digits.
-fn shown(value: f64) -> String {
+pub(super) fn shown(value: f64) -> String {
     fedgenie_experiment::experiment::number(value)
 }
 
 /// Spending of runs until a target, by seed.
-fn sample(key: &str, runs: &[&RunSummary]) -> Result<Sample, Error> {
+pub(super) fn sample(key: &str, runs: &[&RunSummary]) -> Result<Sample, Error> {
     let found = Sample::of(key, &runs.iter().map(|&run| (run.seed, run)).collect());
     // An unknown target is refused with the known ones.
     if let Some(run) = runs.first().filter(|_| found.is_empty()) {

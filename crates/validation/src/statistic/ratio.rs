@@ -10,7 +10,9 @@
 //! ratio is too small where the policy fails, and too large where the other one does. The number of these runs stands
 //! beside the verdict.
 
-use super::{Comparison, Details, Look, Meaning, Measured, Measurement, Student, number, shown, shown_interval, usage};
+use super::{
+    Comparison, Details, Look, Meaning, Measured, Measurement, Other, Student, number, shown, shown_interval, usage,
+};
 use crate::laboratory::Context;
 use crate::margin::{Margin, margin_of};
 use fedgenie_core::math::float::{exp, ln};
@@ -39,15 +41,6 @@ pub struct Config {
     /// The part by which a ratio may differ from 1 and count as none, in place of that of [`margin_of`].
     #[serde(default)]
     margin: Option<f64>,
-}
-
-/// Where the other policies are.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Other {
-    scenario: String,
-    #[serde(default)]
-    point: usize,
 }
 
 /// A policy's values by seed.
@@ -108,9 +101,9 @@ impl Config {
     }
 
     pub(super) fn looks(&self) -> Vec<Look> {
-        let of = |scenario: &str, point| Look::new(scenario, point, &self.value);
-        let other = self.other.as_ref().map(|other| of(&other.scenario, other.point));
-        std::iter::once(of(&self.scenario, self.point)).chain(other).collect()
+        let own = (self.scenario.as_str(), self.point);
+        let places = std::iter::once(own).chain(self.other.as_ref().map(Other::place));
+        places.map(|(scenario, point)| Look::new(scenario, point, &self.value)).collect()
     }
 
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
@@ -121,10 +114,8 @@ impl Config {
         let completed = context.runs(&self.scenario)?;
         let at = completed.at(self.point);
         let mine = Values::of(&completed.of(&self.policy, self.point)?, &self.value)?;
-        let (others, point) = match &self.other {
-            Some(other) => (context.runs(&other.scenario)?, other.point),
-            None => (completed, self.point),
-        };
+        let (other, point) = self.other.as_ref().map_or((self.scenario.as_str(), self.point), Other::place);
+        let others = context.runs(other)?;
         let values = |policy: &str| -> Result<Values, Error> {
             let theirs = Values::of(&others.of(policy, point)?, &self.value)?;
             match theirs.seeds == mine.seeds {
