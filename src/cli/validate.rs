@@ -240,7 +240,12 @@ fn commit(folder: &Path) -> String {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
-    match git(&["status", "--porcelain", "--untracked-files=no"]) {
+    // What an earlier claim has just written there is no change of what this one is made from. Claims at the top of a
+    // repository have their results outside, which git refuses to name.
+    let status = ["status", "--porcelain", "--untracked-files=no"];
+    let written = ["results", "PAPERS.md", "PAPERS.html", "RESULTS.md"].map(|name| format!(":(exclude)../{name}"));
+    let sources: Vec<&str> = status.into_iter().chain(["--", ":/"]).chain(written.iter().map(String::as_str)).collect();
+    match git(&sources).or_else(|| git(&status)) {
         Some(changes) if changes.is_empty() => commit,
         _ => format!("{commit} with changes"),
     }

@@ -5,6 +5,7 @@ use super::validation::{CLAIM, workplace};
 use fedgenie::validation::papers::{self, HEADING, read_papers, strangers};
 use fedgenie::validation::{KeptClaim, read_claims};
 use std::path::Path;
+use std::process::Command;
 
 fn validation(folder: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("validation").join(folder)
@@ -72,6 +73,36 @@ fn claims_about_papers_say_what_differs() {
     for claim in claims.iter().filter(|claim| claim.paper.is_some()) {
         assert!(claim.differs.is_some() != claim.scenarios.is_empty(), "{}", claim.name);
     }
+}
+
+/// What an earlier validation has written beside the claims marks no later one as made of changed files.
+#[test]
+fn results_of_claims_are_no_changes_of_the_sources() {
+    let place = workplace(CLAIM);
+    // A folder of its own, so that results lie within the repository.
+    let claims = "tests/claims";
+    place.write("tests/scenario.toml", place.read("scenario.toml"));
+    place.write(&format!("{claims}/order.toml"), CLAIM);
+    let git = |words: &[&str]| {
+        let who = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        let done = Command::new("git").arg("-C").arg(place.path("")).args(who).args(words).output();
+        assert!(done.is_ok_and(|done| done.status.success()), "git {words:?}");
+    };
+    let validate = || {
+        let answer = place.fedgenie(&["validate", "--claims", claims, "--json", "--quiet"]);
+        assert_eq!(answer.code, 0, "{answer:?}");
+        place.json("tests/results/order.json")["provenance"]["commit"].as_str().unwrap().to_owned()
+    };
+    git(&["init", "--quiet"]);
+    validate();
+    git(&["add", "tests"]);
+    git(&["commit", "--quiet", "--message", "all"]);
+    for written in ["tests/results/order.json", "tests/RESULTS.md"] {
+        place.write(written, [place.read(written), b"\n".to_vec()].concat());
+    }
+    assert!(!validate().contains(' '), "{}", validate());
+    place.write("tests/scenario.toml", place.text("scenario.toml") + "# changed\n");
+    assert!(validate().ends_with(" with changes"));
 }
 
 const PAPER: &str = r#"name = "small"
