@@ -4,7 +4,8 @@
 //! A metric is a [`Definition`]: a [`Measure`] and a [`Formula`]. The formula's variant names its input: sums over
 //! examples, scores of classes, errors of predicted numbers, a ranking, or the age of items and updates. A task that
 //! has these names the metrics that it measures as a list of definitions; the order of the list is the order of the
-//! values. Tasks of labelled rows also measure the metrics that a scenario names in `metrics`: see [`of_rows`].
+//! values. Tasks of labelled rows and of ratings on graphs also measure the metrics that a scenario names in `metrics`:
+//! see [`of_rows`] and [`of_known`].
 //!
 //! [`CATALOGUE`] lists all of them, for `fedgenie list metric` and `fedgenie describe metric/NAME`.
 
@@ -25,11 +26,14 @@ pub mod proxy_rank_correlation;
 pub mod ranked;
 pub mod recall;
 pub mod rmse;
+pub mod rmse_seen;
+pub mod rmse_unseen;
 
-pub use inputs::{Errors, Items, Scores};
+pub use inputs::{Errors, Items, Known, Scores};
 pub use ranked::{AtCutoff, Ranked};
 
 use crate::model::{Evaluation, Outputs};
+use fedgenie_core::config::Complaint;
 use fedgenie_core::metric::{Better, Measure};
 
 /// A metric: its measure and its formula.
@@ -50,6 +54,10 @@ pub enum Formula {
     Scores(fn(&Scores<'_>) -> f64),
     /// From sums over the errors of predicted numbers.
     Errors(fn(&Errors) -> f64),
+    /// The same, of ratings of items with a training rating.
+    Seen(fn(&Errors) -> f64),
+    /// The same, of ratings of items without one.
+    Unseen(fn(&Errors) -> f64),
     /// From the places of a user's relevant items among all candidates.
     Ranking(fn(&Ranked<'_>) -> f64),
     /// From the relevant items among the first `k` candidates.
@@ -74,6 +82,8 @@ metrics! {
     accuracy::ACCURACY in "metric/accuracy.rs";
     f1::F1 in "metric/f1.rs";
     rmse::RMSE in "metric/rmse.rs";
+    rmse_seen::RMSE_SEEN in "metric/rmse_seen.rs";
+    rmse_unseen::RMSE_UNSEEN in "metric/rmse_unseen.rs";
     mae::MAE in "metric/mae.rs";
     auc::AUC in "metric/auc.rs";
     hr::HR in "metric/hr.rs";
@@ -121,6 +131,8 @@ impl Formula {
             Self::Sums(_) => "sums over examples",
             Self::Scores(_) => "scores of all classes for each example",
             Self::Errors(_) => "errors of predicted numbers",
+            Self::Seen(_) => "errors of predicted ratings, of items with a training rating",
+            Self::Unseen(_) => "errors of predicted ratings, of items without a training rating",
             Self::Ranking(_) => "a ranking of all candidates for each user",
             Self::Cutoff(_) => "a ranking of all candidates for each user, and a cutoff k",
             Self::Items(_) => "the rounds in which rows of items were last moved",
@@ -153,13 +165,15 @@ impl Definition {
         }
     }
 
-    /// The value of sums of errors; NaN of another metric.
-    pub fn of_errors(&self, errors: &Errors) -> f64 {
-        match self.formula {
-            Formula::Errors(value) => one_nan(value(errors)),
-            Formula::Sums(value) => one_nan(value(&errors.squared())),
+    /// The value of errors of predicted ratings; NaN of another metric.
+    pub fn of_ratings(&self, errors: &Known) -> f64 {
+        one_nan(match self.formula {
+            Formula::Errors(value) => value(&errors.all),
+            Formula::Sums(value) => value(&errors.all.squared()),
+            Formula::Seen(value) => value(&errors.seen),
+            Formula::Unseen(value) => value(&errors.unseen),
             _ => f64::NAN,
-        }
+        })
     }
 
     /// The value of a user's ranking; NaN of another metric.
@@ -201,6 +215,37 @@ pub fn of_rows(classifies: bool) -> impl Iterator<Item = &'static Definition> {
         _ => false,
     };
     CATALOGUE.iter().map(|listed| listed.definition).filter(fits)
+}
+
+/// The metrics that a scenario may add to those of ratings on graphs: of items that are known, and of others.
+pub fn of_known() -> impl Iterator<Item = &'static Definition> {
+    let fits = |definition: &&'static Definition| matches!(definition.formula, Formula::Seen(_) | Formula::Unseen(_));
+    CATALOGUE.iter().map(|listed| listed.definition).filter(fits)
+}
+
+/// The metrics that a scenario adds by their names, of those that it may add.
+///
+/// # Errors
+/// A complaint about a name that is not among these, or listed twice.
+pub fn added(
+    names: &[String],
+    among: impl Iterator<Item = &'static Definition>,
+) -> Result<Vec<&'static Definition>, Complaint> {
+    let among: Vec<&'static Definition> = among.collect();
+    let mut found: Vec<&'static Definition> = Vec::new();
+    for name in names {
+        let known = |metric: &&'static Definition| metric.measure.name == name;
+        let Some(metric) = among.iter().copied().find(known) else {
+            let known: Vec<&str> = among.iter().map(|metric| metric.measure.name).collect();
+            let message = format!("found {name:?}; expected names among {}", known.join(", "));
+            return Err(Complaint::new("metrics", message));
+        };
+        if found.iter().any(known) {
+            return Err(Complaint::new("metrics", format!("{name:?} is listed twice")));
+        }
+        found.push(metric);
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

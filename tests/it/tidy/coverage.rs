@@ -119,8 +119,8 @@ fn words_of_scenarios(folder: &Path, found: &mut BTreeSet<String>) {
 
 /// Whether scenarios add a metric by its name.
 fn adds(name: &str) -> bool {
-    let of_rows = |classifies| fedgenie::formulas::of_rows(classifies).any(|metric| metric.measure.name == name);
-    of_rows(true) || of_rows(false)
+    use fedgenie::formulas::{of_known, of_rows};
+    of_rows(true).chain(of_rows(false)).chain(of_known()).any(|metric| metric.measure.name == name)
 }
 
 fn unshown<'a>(entries: impl Iterator<Item = &'a str>, shown: &BTreeSet<String>) -> Vec<Violation> {

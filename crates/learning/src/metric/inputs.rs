@@ -50,14 +50,17 @@ pub struct Errors {
 }
 
 impl Errors {
+    /// Adds one.
+    const fn add(&mut self, error: f64) {
+        self.squares += error * error;
+        self.absolute += error.abs();
+        self.count += 1.0;
+    }
+
     /// The sums of some errors, in their order.
     pub fn of(errors: impl Iterator<Item = f64>) -> Self {
         let mut sums = Self::default();
-        for error in errors {
-            sums.squares += error * error;
-            sums.absolute += error.abs();
-            sums.count += 1.0;
-        }
+        errors.for_each(|error| sums.add(error));
         sums
     }
 
@@ -81,6 +84,38 @@ impl Errors {
     /// Squared errors as losses.
     pub fn squared(&self) -> Evaluation {
         Evaluation { loss_sum: self.squares, correct: 0, examples: self.count as u64 }
+    }
+}
+
+/// Sums over errors of predicted ratings: of all, and apart of items with a training rating and of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Known {
+    /// Of all.
+    pub all: Errors,
+    /// Of items with a training rating.
+    pub seen: Errors,
+    /// Of items without one.
+    pub unseen: Errors,
+}
+
+impl Known {
+    /// The sums of some errors, each with whether its item has a training rating, in their order.
+    pub fn of(errors: impl Iterator<Item = (f64, bool)>) -> Self {
+        let mut sums = Self::default();
+        for (error, is_seen) in errors {
+            sums.all.add(error);
+            if is_seen { sums.seen.add(error) } else { sums.unseen.add(error) }
+        }
+        sums
+    }
+
+    /// The sums of several, in their order.
+    pub fn total<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
+        Self {
+            all: Errors::total(all.clone().map(|sums| &sums.all)),
+            seen: Errors::total(all.clone().map(|sums| &sums.seen)),
+            unseen: Errors::total(all.map(|sums| &sums.unseen)),
+        }
     }
 }
 

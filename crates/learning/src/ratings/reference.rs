@@ -8,8 +8,7 @@
 //!
 //! `min Σ_(u,i) (r_ui − μ − b_u − b_i)² + 5 (Σ_u b_u² + Σ_i b_i²)`
 //!
-//! over the training ratings; users and items without any have bias 0. Predictions are not cut off at the range. Their
-//! error is the root of the mean squared difference to the ratings of a part.
+//! over the training ratings; users and items without any have bias 0. Predictions are not cut off at the range.
 //!
 //! # Method
 //! With the users' biases eliminated, `b_u = Σ_i (r_ui − μ − b_i) / (n_u + 5)`, the items' are the solution of a
@@ -27,8 +26,8 @@
 //! Sums are in `f64`, in the order of users and of their ratings' items, on one thread.
 
 use super::{Part, Rating, RatingsSplit};
+use crate::metric::Known;
 use crate::ranking::{ItemLists, Means, ScoreItems, evaluate};
-use fedgenie_core::math::float::sqrt;
 
 /// Weight of the ridge.
 const RIDGE: f64 = 5.0;
@@ -80,15 +79,6 @@ pub struct Biases {
     pub users: Vec<f64>,
     /// Bias of each item, in units of the ratings.
     pub items: Vec<f64>,
-}
-
-/// Errors of the two references on a part, as roots of mean squares; NaN where the part is empty.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Errors {
-    /// Error of the mean alone.
-    pub mean: f64,
-    /// Error of mean and biases.
-    pub bias: f64,
 }
 
 /// The training ratings, user by user.
@@ -156,17 +146,13 @@ impl Biases {
         self.mean + self.users[user as usize] + self.items[item as usize]
     }
 
-    /// How far predictions are from the ratings of a part.
-    pub fn errors<'a>(&self, part: impl ExactSizeIterator<Item = &'a Rating> + Clone) -> Errors {
-        let count = part.len() as f64;
-        let root = |predict: &dyn Fn(&Rating) -> f64| {
-            let squares = part.clone().map(|rating| {
-                let difference = f64::from(rating.value) - predict(rating);
-                difference * difference
-            });
-            sqrt(squares.sum::<f64>() / count)
-        };
-        Errors { mean: root(&|_| self.mean), bias: root(&|rating| self.predict(rating.user, rating.item)) }
+    /// How far the mean, and mean and biases, are from some ratings, given by user, item and value, each with whether
+    /// its item has a training rating.
+    pub fn errors(&self, ratings: impl Iterator<Item = (u32, u32, f32, bool)> + Clone) -> [(&'static str, Known); 2] {
+        let of_mean = ratings.clone().map(|(_, _, value, is_seen)| (self.mean - f64::from(value), is_seen));
+        let of_bias =
+            ratings.map(|(user, item, value, is_seen)| (self.predict(user, item) - f64::from(value), is_seen));
+        [("mean", Known::of(of_mean)), ("bias", Known::of(of_bias))]
     }
 }
 
@@ -218,9 +204,9 @@ mod tests {
         for (found, expected) in biases.users.iter().chain(&biases.items).zip(expected) {
             assert!((found - expected).abs() < 1e-12, "{biases:?}, {expected}");
         }
-        let errors = biases.errors(split.part(Part::Test));
+        let found = biases.errors([(1, 1, 2.0, true)].into_iter()).map(|(_, errors)| errors.seen.absolute);
         let difference = 2.0 - (4.0 + b + expected[3]);
-        assert!(errors.mean == 2.0 && (errors.bias - difference.abs()).abs() < 1e-12, "{errors:?}");
+        assert!(found[0] == 2.0 && (found[1] - difference.abs()).abs() < 1e-12, "{found:?}");
     }
 
     #[test]
@@ -241,8 +227,9 @@ mod tests {
         }
         let slopes = of_users.iter().zip(&biases.users).chain(of_items.iter().zip(&biases.items));
         assert!(slopes.map(|(rest, bias)| rest - 5.0 * bias).all(|slope| slope.abs() < 1e-9));
-        let errors = biases.errors(split.part(Part::Train));
-        assert!(errors.bias < errors.mean, "{errors:?}");
+        let train = split.part(Part::Train).map(|rating| (rating.user, rating.item, rating.value, true));
+        let [mean, bias] = biases.errors(train).map(|(_, errors)| errors.all.squares);
+        assert!(bias < mean, "{bias}, {mean}");
     }
 
     #[test]

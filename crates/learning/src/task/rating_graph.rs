@@ -6,8 +6,9 @@
 //! for, and as edges its training ratings and the trust between its users. Features of nodes, where they are drawn, are
 //! the same on every client and never sent.
 //!
-//! Measures, on test and validation ratings: `rmse`, `mae` and `loss` (the mean squared error), pooled over clients,
-//! each of which predicts its own ratings on its own graph. A client's data are its test ratings, an edge server's
+//! Measures, on test and validation ratings: `rmse`, `mae` and `loss` (the mean squared error), and those of
+//! [`of_known`](crate::metric::of_known) that a scenario adds, pooled over clients, each of which predicts its own
+//! ratings on its own graph. A client's data are its test ratings, an edge server's
 //! those of its clients. The loss of a client is the mean over its training ratings.
 //!
 //! # Cost
@@ -29,7 +30,7 @@ use crate::layout::{Layout, Scope, Segment, Update};
 use crate::metric::loss::LOSS;
 use crate::metric::mae::MAE;
 use crate::metric::rmse::RMSE;
-use crate::metric::{Definition, Errors};
+use crate::metric::{Definition, Known};
 use crate::model::weights::TensorLayout;
 use crate::ratings::Part;
 use crate::trainer::{DenseJob, LocalTraining, Wanted};
@@ -60,12 +61,14 @@ pub enum Features {
     Table(Vec<f32>),
 }
 
-/// The measures on data, in the order of the values.
-const METRICS: [&Definition; 3] = [&RMSE, &MAE, &LOSS];
+/// The metrics on data, in the order of the values, with those that a scenario adds.
+fn metrics(more: &[&'static Definition]) -> Vec<&'static Definition> {
+    [&RMSE, &MAE, &LOSS].into_iter().chain(more.iter().copied()).collect()
+}
 
-/// The measures on data.
-pub fn measures(has_valid: bool) -> Measures {
-    let of_data = METRICS.map(|metric| metric.measure).to_vec();
+/// The measures on data, with those that a scenario adds.
+pub fn measures(has_valid: bool, more: &[&'static Definition]) -> Measures {
+    let of_data = metrics(more).iter().map(|metric| metric.measure).collect();
     Measures { of_data, has_valid, main: 0, ..Measures::default() }
 }
 
@@ -77,6 +80,7 @@ pub struct RatingGraph {
     holdings: Holdings,
     prepared: Vec<Prepared>,
     start: Option<Vec<f32>>,
+    metrics: Vec<&'static Definition>,
     /// Buffers of evaluations that are over: the genie makes thousands, each of which would allocate them anew.
     kept: Mutex<Vec<Scratch>>,
 }
@@ -94,10 +98,10 @@ impl Drop for Lent<'_> {
 }
 
 /// Writes the measures of sums in their order, and the number of ratings.
-pub(super) fn measure<'a>(all: impl Iterator<Item = &'a Errors>, ask: &mut Ask<'_>) {
-    let total = Errors::total(all);
-    ask.values.iter_mut().zip(METRICS).for_each(|(value, metric)| *value = metric.of_errors(&total));
-    ask.weight = total.count;
+pub(super) fn measure<'a>(metrics: &[&Definition], all: impl Iterator<Item = &'a Known> + Clone, ask: &mut Ask<'_>) {
+    let total = Known::total(all);
+    ask.values.iter_mut().zip(metrics).for_each(|(value, metric)| *value = metric.of_ratings(&total));
+    ask.weight = total.all.count;
 }
 
 /// The numbers of all ratings of a list.
@@ -143,7 +147,15 @@ impl RatingGraph {
             let entries = tensor.entries();
             Segment::dense(tensor.name, entries, Scope::Shared)
         });
-        Self { layout: Layout::new(segments.collect()), shape, holdings, prepared, start, kept: Mutex::default() }
+        let (layout, metrics) = (Layout::new(segments.collect()), metrics(&[]));
+        Self { layout, shape, holdings, prepared, start, metrics, kept: Mutex::default() }
+    }
+
+    /// With these metrics beside the usual ones.
+    #[must_use]
+    pub fn with_metrics(mut self, more: &[&'static Definition]) -> Self {
+        self.metrics = metrics(more);
+        self
     }
 
     /// Each client's users and ratings.
@@ -168,17 +180,17 @@ impl RatingGraph {
         parts: [Part; PARTS],
         model: &[f32],
         Effort { parallel, halt }: Effort<'_>,
-    ) -> Vec<[Errors; PARTS]> {
+    ) -> Vec<[Known; PARTS]> {
         let one = |Lent { scratch, .. }: &mut Lent<'_>, client: &ClientId| {
             if halt.is_due() {
-                return parts.map(|_| Errors::default());
+                return parts.map(|_| Known::default());
             }
             let network = self.network(*client);
             network.embed(model, scratch);
             parts.map(|part| {
                 let pairs = self.holdings.clients()[client.index()].part(part);
                 let errors = network.errors(model, pairs, &all(pairs), scratch);
-                Errors::of(errors.iter().map(|&error| f64::from(error)))
+                self.holdings.errors(*client, part, errors.iter().map(|&error| f64::from(error)))
             })
         };
         if parallel {
@@ -214,7 +226,7 @@ impl RatingGraph {
             On::Model => return ask.values.fill(f64::NAN),
         };
         let sums = self.sums(&clients, [part], ask.state.model, effort);
-        measure(sums.iter().flatten(), ask);
+        measure(&self.metrics, sums.iter().flatten(), ask);
     }
 
     /// The loss of each training rating of a client.
@@ -257,7 +269,11 @@ impl Task for RatingGraph {
     }
 
     fn appendix(&self) -> Appendix {
-        self.holdings.appendix()
+        self.holdings.appendix(&self.metrics)
+    }
+
+    fn controls_on(&self, parts: &[On<'_>]) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+        self.holdings.controls_on(parts, &self.metrics)
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
@@ -289,8 +305,8 @@ impl Task for RatingGraph {
                 [test, valid] => {
                     let parts = [Part::Test, Part::Valid];
                     let sums = self.sums(&self.everybody(), parts, test.state.model, effort);
-                    measure(sums.iter().map(|[of_test, _]| of_test), test);
-                    measure(sums.iter().map(|[_, of_valid]| of_valid), valid);
+                    measure(&self.metrics, sums.iter().map(|[of_test, _]| of_test), test);
+                    measure(&self.metrics, sums.iter().map(|[_, of_valid]| of_valid), valid);
                 }
                 asks => asks.iter_mut().for_each(|ask| self.measure(ask, effort)),
             }

@@ -130,20 +130,7 @@ pub trait LabelledSettings: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// A complaint about a name that is of no such metric, or listed twice.
     fn metrics(&self) -> Result<Vec<&'static Definition>, Complaint> {
-        let mut found: Vec<&'static Definition> = Vec::new();
-        for name in self.keys().metrics {
-            let known = |metric: &&Definition| metric.measure.name == name;
-            let Some(metric) = metric::of_rows(Self::CLASSIFIES).find(known) else {
-                let names: Vec<&str> = metric::of_rows(Self::CLASSIFIES).map(|metric| metric.measure.name).collect();
-                let message = format!("found {name:?}; expected names among {}", names.join(", "));
-                return Err(Complaint::new("metrics", message));
-            };
-            if found.iter().any(known) {
-                return Err(Complaint::new("metrics", format!("{name:?} is listed twice")));
-            }
-            found.push(metric);
-        }
-        Ok(found)
+        metric::added(self.keys().metrics, metric::of_rows(Self::CLASSIFIES))
     }
 }
 

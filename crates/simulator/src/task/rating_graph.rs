@@ -7,9 +7,12 @@
 //! sums are defined in `crates/learning/src/graph_network.rs`.
 //!
 //! Metrics, on test and validation ratings: `rmse` (the main one), `mae`, `loss`, pooled over all clients, each of
-//! which predicts on its own graph. `[evaluate] clients` has those of each client's test ratings. `controls.mean` and
-//! `controls.bias` in `summary.json` are those of the mean, and of mean and biases, of clients' training ratings;
-//! `graph` tells what each client holds and how far clients overlap.
+//! which predicts on its own graph. `metrics = ["rmse_seen", "rmse_unseen"]` adds the error of items that have a training
+//! rating at some client and of those that have none, of which a graph knows nothing. `[evaluate] clients` has all of
+//! each client's test ratings: the mean over clients, each of which counts the same, and the pooled error are different
+//! numbers. A client without a rating of an item that is seen, or unseen, leaves that metric over clients undefined.
+//! `controls.mean` and `controls.bias` in `summary.json` are those of the mean, and of mean and biases, of clients'
+//! training ratings; `graph` tells what each client holds and how far clients overlap.
 //!
 //! # Inputs
 //! | key | meaning |
@@ -21,6 +24,7 @@
 //! | `transition` | whether edges carry transition probabilities; `true` |
 //! | `split` | `{ random = { test = 0.1, valid = 0.1 } }`, `{ per-user = { .. } }`, `"file"`; without it `"file"` where the data say what is for testing |
 //! | `partition` | `{ categories = { distribution = "average" } }` (2 or 3 categories a client; `"skewed"` 2 to 4, `"extreme"` 1 to 5, `"even"`), `{ assignment = [[1, 5], [2]] }`, or for data without categories `{ communities = { count = 27, distribution = "average" } }` |
+//! | `metrics` | names of metrics beside the usual ones: `rmse_seen`, `rmse_unseen` |
 //! | `start` | a safetensors file with all tensors of the model, beside the scenario |
 //!
 //! Tensors: `conv.L.weight`, `conv.L.edge`, `conv.L.bias` for layers `L` from 0, with attention also
@@ -75,6 +79,7 @@ use fedgenie_core::rng::Streams;
 use fedgenie_learning::data::npy::read_table;
 use fedgenie_learning::data::{DataError, located};
 use fedgenie_learning::graph_network::{Kind, Shape};
+use fedgenie_learning::metric::{self, Definition};
 use fedgenie_learning::model::weights::read_tensors;
 use fedgenie_learning::ratings::social::dealt::Dealt;
 use fedgenie_learning::ratings::social::{SocialCache, SocialConfig, SocialPartition, SocialRatings};
@@ -110,6 +115,9 @@ pub struct Config {
     /// Which client holds which categories.
     #[serde(default)]
     pub partition: SocialPartition,
+    /// Names of metrics beside the usual ones: `rmse_seen`, `rmse_unseen`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<String>,
     /// A safetensors file with the model to start from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<PathBuf>,
@@ -314,6 +322,11 @@ impl ModelConfig {
 }
 
 impl Config {
+    /// The metrics beside the usual ones.
+    fn added(&self) -> Result<Vec<&'static Definition>, Complaint> {
+        metric::added(&self.metrics, metric::of_known())
+    }
+
     /// The split, with its default.
     fn split(&self) -> SplitConfig {
         let own = || match self.data.has_split() {
@@ -354,11 +367,12 @@ impl TaskSettings for Config {
     }
 
     fn measures(&self) -> Measures {
-        measures(match self.split() {
+        let has_valid = match self.split() {
             // Whether the data have them is found when they are read.
             SplitConfig::File | SplitConfig::LeaveOneOut => true,
             SplitConfig::Random { valid, .. } | SplitConfig::PerUser { valid, .. } => valid > 0.0,
-        })
+        };
+        measures(has_valid, &self.added().unwrap_or_default())
     }
 
     fn resolve_paths(&mut self, base: &Path, data: Option<&Path>) {
@@ -379,6 +393,7 @@ impl TaskSettings for Config {
 
     fn check(&self) -> Result<(), Complaint> {
         self.data.check().map_err(|complaint| complaint.below("data"))?;
+        self.added()?;
         if let Some([least, most]) = self.range
             && !(least.is_finite() && most.is_finite() && least < most)
         {
@@ -458,13 +473,14 @@ impl Dealing {
         };
         let start = self.config.start.as_ref().map(read).transpose()?;
         let Self { config, social, split } = self;
+        let added = config.added().map_err(TaskError::Setting)?;
         match config.model.learner() {
             Learner::Network(shape) => {
                 let below = |complaint: Complaint| TaskError::Setting(complaint.below("partition"));
                 let dealt = config.partition.deal(&split, clients, streams).map_err(below)?;
                 let features = config.features(&split, shape.embedding)?;
                 let holdings = Holdings::new(social, split, shares(dealt), config.transition);
-                Ok(Arc::new(RatingGraph::new(shape, holdings, &features, start, streams)))
+                Ok(Arc::new(RatingGraph::new(shape, holdings, &features, start, streams).with_metrics(&added)))
             }
             Learner::Factors { kind, factors, lambda } => {
                 let values = split.data.ratings.iter().map(|rating| rating.value);
@@ -475,7 +491,7 @@ impl Dealing {
                 let dealt = Dealt::whole(&split);
                 let holdings = Holdings::new(social, split, dealt, true);
                 let settings = factors::Settings { kind, factors, lambda, range };
-                Ok(Arc::new(factors::RatingFactors::new(settings, holdings, start)))
+                Ok(Arc::new(factors::RatingFactors::new(settings, holdings, start).with_metrics(&added)))
             }
         }
     }

@@ -28,11 +28,11 @@
 //! Start: stream (ModelInit, 0, 0), users, items, trust. A job: stream (BatchOrder, 0, job). Plain `f32` arithmetic, in
 //! the order of ratings, then of trust; sums of losses in `f64`.
 
-use super::{Holdings, all, measure};
+use super::{Holdings, all, measure, metrics};
 use crate::lanes::functions;
 use crate::layout::{Layout, Scope, Segment, Update};
 use crate::local::Told;
-use crate::metric::Errors;
+use crate::metric::Definition;
 use crate::model::weights::TensorLayout;
 use crate::ratings::Part;
 use crate::task::{Appendix, Ask, Context, Description, Job, Losses, ModelState, On, Task, Worker};
@@ -88,6 +88,7 @@ pub struct RatingFactors {
     /// Both directions of trust with `c` or `s`.
     ties: Vec<(u32, u32, f32)>,
     start: Option<Vec<f32>>,
+    metrics: Vec<&'static Definition>,
 }
 
 /// A thread's buffers.
@@ -156,7 +157,14 @@ impl RatingFactors {
         let segments = tables.map(|(name, rows)| Segment::dense(name, rows * settings.factors, Scope::Shared));
         let layout = Layout::new(segments.collect());
         assert!(start.as_ref().is_none_or(|start| start.len() == layout.len()), "a start is checked");
-        Self { settings, layout, holdings, mean, ties, start }
+        Self { settings, layout, holdings, mean, ties, start, metrics: metrics(&[]) }
+    }
+
+    /// With these metrics beside the usual ones.
+    #[must_use]
+    pub fn with_metrics(mut self, more: &[&'static Definition]) -> Self {
+        self.metrics = metrics(more);
+        self
     }
 
     /// Does a job; a batch of all ratings has their own order.
@@ -307,7 +315,11 @@ impl Task for RatingFactors {
     }
 
     fn appendix(&self) -> Appendix {
-        self.holdings.appendix()
+        self.holdings.appendix(&self.metrics)
+    }
+
+    fn controls_on(&self, parts: &[On<'_>]) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+        self.holdings.controls_on(parts, &self.metrics)
     }
 
     fn operations(&self, client: ClientId, settings: &LocalTraining) -> f64 {
@@ -339,8 +351,8 @@ impl Task for RatingFactors {
                     continue;
                 }
             };
-            let sums = Errors::of(self.errors(part, ask.state.model));
-            measure([&sums].into_iter(), ask);
+            let sums = self.holdings.errors(ClientId(0), part, self.errors(part, ask.state.model));
+            measure(&self.metrics, [&sums].into_iter(), ask);
         }
         Ok(())
     }

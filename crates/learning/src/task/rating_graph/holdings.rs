@@ -3,13 +3,13 @@
 use crate::data::partition::Partition;
 use crate::data::{Dataset, Targets};
 use crate::graph_network::{Graph, Pairs};
-use crate::metric::rmse::RMSE;
+use crate::metric::{Definition, Known};
 use crate::ratings::reference::Biases;
 use crate::ratings::social::SocialRatings;
 use crate::ratings::social::dealt::{CategoryName, Dealt};
 use crate::ratings::{Part, RatingsSplit};
 use crate::task::recommendation::Source;
-use crate::task::{Appendix, Controls, Description};
+use crate::task::{Appendix, Controls, Description, On};
 use fedgenie_core::id::ClientId;
 use fedgenie_core::metric::Place;
 use ndarray::Array2;
@@ -46,6 +46,11 @@ impl ClientGraph {
     /// The ratings of a part.
     pub const fn part(&self, part: Part) -> &Pairs {
         &self.parts[index(part)]
+    }
+
+    /// The number of an item, a node of the graph, among all items, where there are so many users.
+    const fn item(&self, node: u32, users: usize) -> u32 {
+        self.nodes.as_slice()[node as usize] - users as u32
     }
 
     /// The graph of a client with these ratings: user, item among all nodes, rating, and its part of the split.
@@ -92,8 +97,11 @@ pub struct Holdings {
     unheld: usize,
     /// The split without ratings that nobody holds, where there are such.
     held: Option<RatingsSplit>,
+    /// Whether somebody holds a training rating of each item.
+    rated: Vec<bool>,
     description: Description,
-    controls: OnceLock<Controls>,
+    /// Mean and biases of clients' training ratings.
+    biases: OnceLock<Biases>,
 }
 
 impl Holdings {
@@ -139,9 +147,13 @@ impl Holdings {
             test: those(&split.test),
             ..split.clone()
         });
-        let (description, controls) = (Description::of(sizes), OnceLock::new());
+        let (description, biases) = (Description::of(sizes), OnceLock::new());
+        let mut rated = vec![false; items];
+        let known = held.as_ref().unwrap_or(&split);
+        known.part(Part::Train).for_each(|rating| rated[rating.item as usize] = true);
+        let clients = graphs;
         let mut all =
-            Self { social, clients: graphs, categories, counts, names, unheld, held, split, description, controls };
+            Self { social, clients, categories, counts, names, unheld, held, split, rated, description, biases };
         all.description.has_valid = !all.split.valid.is_empty();
         all.description.skew = Some(skew);
         all.description.counts = all.count();
@@ -190,30 +202,64 @@ impl Holdings {
     }
 
     /// Facts about them for a run's files.
-    pub fn appendix(&self) -> Appendix {
+    pub fn appendix(&self, metrics: &[&Definition]) -> Appendix {
         let tables = Source::maps_of(&self.split.data);
-        Appendix { tables, controls: self.controls(), graph: Some(self.described()) }
+        Appendix { tables, controls: self.controls(metrics), graph: Some(self.described()) }
     }
 
-    /// Errors of the mean, and of mean and biases, of clients' training ratings on their test and validation ratings.
-    pub fn controls(&self) -> Controls {
-        let errors = || {
-            let split = self.held.as_ref().unwrap_or(&self.split);
-            let biases = Biases::fit(split);
-            let mut metrics = [Vec::new(), Vec::new()];
-            for (part, place) in [(Part::Test, Place::Test), (Part::Valid, Place::Valid)] {
-                if split.part(part).len() == 0 {
-                    continue;
-                }
-                let errors = biases.errors(split.part(part));
-                for (metrics, error) in metrics.iter_mut().zip([errors.mean, errors.bias]) {
-                    metrics.push((RMSE.measure.at(place), error));
-                }
+    /// The ratings that somebody holds.
+    fn held(&self) -> &RatingsSplit {
+        self.held.as_ref().unwrap_or(&self.split)
+    }
+
+    /// Mean and biases of clients' training ratings.
+    fn biases(&self) -> &Biases {
+        self.biases.get_or_init(|| Biases::fit(self.held()))
+    }
+
+    /// Sums of the errors of predictions for a client's ratings of a part, in their order.
+    pub fn errors(&self, client: ClientId, part: Part, errors: impl Iterator<Item = f64>) -> Known {
+        let client = &self.clients[client.index()];
+        let seen = client.part(part).ends.iter().map(|&(_, item)| self.rated[client.item(item, self.users()) as usize]);
+        Known::of(errors.zip(seen))
+    }
+
+    /// These metrics of the mean, and of mean and biases, of clients' training ratings on their test and validation
+    /// ratings, without those that are not defined.
+    pub fn controls(&self, metrics: &[&Definition]) -> Controls {
+        let mut controls = vec![("mean", Vec::new()), ("bias", Vec::new())];
+        for (part, place) in [(Part::Test, Place::Test), (Part::Valid, Place::Valid)] {
+            let ratings = self.held().part(part);
+            let ratings =
+                ratings.map(|rating| (rating.user, rating.item, rating.value, self.rated[rating.item as usize]));
+            for ((_, found), (_, errors)) in controls.iter_mut().zip(self.biases().errors(ratings)) {
+                let values = metrics.iter().map(|metric| (metric.measure.at(place), metric.of_ratings(&errors)));
+                found.extend(values.filter(|(_, value)| value.is_finite()));
             }
-            let [of_mean, of_bias] = metrics;
-            vec![("mean", of_mean), ("bias", of_bias)]
-        };
-        self.controls.get_or_init(errors).clone()
+        }
+        controls
+    }
+
+    /// The same on the test ratings of clients, or of all clients of edge servers; `None` where there are none.
+    pub fn controls_on(&self, parts: &[On<'_>], metrics: &[&Definition]) -> Vec<(&'static str, Vec<Option<Vec<f64>>>)> {
+        let mut controls = vec![("mean", Vec::new()), ("bias", Vec::new())];
+        for part in parts {
+            let alone = part.client().map(|client| [client]);
+            let members = part.members().or(alone.as_ref().map(<[ClientId; 1]>::as_slice)).unwrap_or_default();
+            let ratings = members.iter().flat_map(|client| {
+                let client = &self.clients[client.index()];
+                let Pairs { ends, values } = client.part(Part::Test);
+                ends.iter().zip(values).map(|(&(user, item), &value)| {
+                    let item = client.item(item, self.users());
+                    (client.nodes[user as usize], item, value, self.rated[item as usize])
+                })
+            });
+            for ((_, found), (_, errors)) in controls.iter_mut().zip(self.biases().errors(ratings)) {
+                let values = || metrics.iter().map(|metric| metric.of_ratings(&errors)).collect();
+                found.push((errors.all.count > 0.0).then(values));
+            }
+        }
+        controls
     }
 
     /// Numbers of all parts, and of dropped records.

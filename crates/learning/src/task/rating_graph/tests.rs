@@ -3,6 +3,7 @@
 use super::factors::{Kind as FactorKind, RatingFactors, Settings};
 use super::*;
 use crate::graph_network::Kind;
+use crate::metric::of_known;
 use crate::ratings::SplitConfig;
 use crate::ratings::social::dealt::Dealt;
 use crate::ratings::social::{SocialConfig, SocialPartition, SocialSource, SyntheticSocial};
@@ -10,7 +11,7 @@ use crate::task::job_tests::check;
 use crate::task::{JobKey, PrivateTable, PrivateView};
 use crate::trainer::OptimizerConfig;
 use fedgenie_core::halt::NEVER;
-use fedgenie_core::id::{JobNumber, Round};
+use fedgenie_core::id::{EdgeId, JobNumber, Round};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -102,7 +103,7 @@ fn clients_hold_graphs_of_their_ratings_and_of_the_trust_between_their_users() {
     let share = union.intersection(&nodes(2)).count() as f64 / union.len() as f64;
     assert_eq!(described["prefix_intersection"][2], share);
     assert_eq!(described["clients"][1]["trust"], holdings.clients()[1].trust);
-    let controls = holdings.controls();
+    let controls = holdings.controls(&metrics(&[]));
     assert_eq!((controls[0].0, controls[1].0, &*controls[1].1[0].0.to_string()), ("mean", "bias", "test_rmse"));
     assert!(controls[1].1[0].1 < controls[0].1[0].1);
 }
@@ -125,7 +126,7 @@ fn controls_know_only_ratings_that_somebody_holds() {
     let error = (test.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / test.len() as f64).sqrt();
     let whole = split.test.len();
     let holdings = Holdings::new(social, split, dealt, false);
-    let found = holdings.controls()[0].1[0].1;
+    let found = holdings.controls(&metrics(&[]))[0].1[0].1;
     assert!(test.len() < whole && (found - error).abs() < 1e-9, "{found}, by hand {error}");
 }
 
@@ -176,6 +177,71 @@ fn features_are_those_that_were_asked_for_and_the_same_on_every_client() {
     let degree = of(&Features::Degree);
     assert_ne!(degree.prepared, random.prepared);
     assert_ne!(of(&Features::Constant).prepared, degree.prepared);
+}
+
+/// Errors of items with and without a training rating, of a model and of the controls, by hand from single predictions.
+#[test]
+fn items_that_nobody_has_rated_for_training_are_measured_apart() {
+    let streams = Streams::new(5);
+    // Many items for few ratings: some are rated once.
+    let drawn = SyntheticSocial { items: 400, ..small() };
+    let more: Vec<_> = of_known().collect();
+    let task = RatingGraph::new(SHAPE, holdings_of(drawn, 5, Some(4), true), &Features::Random, None, &streams);
+    let task = task.with_metrics(&more);
+    let model = (&task as &dyn Task).initial_model(0, &streams);
+    let (holdings, users) = (task.holdings(), task.holdings().users() as u32);
+    let rated: BTreeSet<u32> = holdings.split().part(Part::Train).map(|rating| rating.item + users).collect();
+    // Squares and numbers of seen and unseen, of the model, of the mean and of the biases, at each client.
+    let biases = crate::ratings::reference::Biases::fit(holdings.split());
+    let mut sums = vec![[[(0.0, 0.0); 2]; 3]; 4];
+    for (client, graph) in holdings.clients().iter().enumerate() {
+        let network = task.network(ClientId::from_index(client));
+        let mut scratch = Scratch::default();
+        network.embed(&model, &mut scratch);
+        let pairs = graph.part(Part::Test);
+        for (number, (&(user, item), &value)) in pairs.ends.iter().zip(&pairs.values).enumerate() {
+            let [user, item] = [user, item].map(|node| graph.nodes[node as usize]);
+            let of_model = f64::from(network.errors(&model, pairs, &[number as u32], &mut scratch)[0]);
+            let value = f64::from(value);
+            let errors = [of_model, biases.mean - value, biases.predict(user, item - users) - value];
+            for (sums, error) in sums[client].iter_mut().zip(errors) {
+                let (squares, count) = &mut sums[usize::from(!rated.contains(&item))];
+                *squares += error * error;
+                *count += 1.0;
+            }
+        }
+    }
+    let root = |who: usize, kind: usize| {
+        let (squares, count) =
+            sums.iter().map(|sums| sums[who][kind]).fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+        assert!(count > 5.0, "{who}, {kind}: {count}");
+        f64::sqrt(squares / count)
+    };
+    let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}, by hand {expected}");
+    let mut values = [0.0; 5];
+    (&task as &dyn Task).measure(On::Test, &state(&model), false, &mut values).unwrap();
+    near(values[3], root(0, 0));
+    near(values[4], root(0, 1));
+    for (who, (_, control)) in task.appendix().controls.iter().enumerate() {
+        let of = |name: &str| control.iter().find(|(id, _)| id.to_string() == name).unwrap().1;
+        near(of("test_rmse_seen"), root(1 + who, 0));
+        near(of("test_rmse_unseen"), root(1 + who, 1));
+    }
+    // The same at each client, where the mean over clients is of.
+    let clients: Vec<ClientId> = (0..4).map(ClientId).collect();
+    let parts: Vec<On<'_>> = clients.iter().map(|&client| On::Client(client)).collect();
+    for (who, (_, found)) in task.controls_on(&parts).into_iter().enumerate() {
+        for (client, values) in found.into_iter().enumerate() {
+            let (squares, count) =
+                sums[client][1 + who].iter().fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+            near(values.unwrap()[0], f64::sqrt(squares / count));
+        }
+    }
+    let pair = [On::Server(EdgeId(0), &clients[1..3])];
+    let [(_, of_server), _] = &task.controls_on(&pair)[..] else { panic!("two controls") };
+    let both = [1, 2].iter().flat_map(|&client| sums[client][1]);
+    let (squares, count) = both.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+    near(of_server[0].as_ref().unwrap()[0], f64::sqrt(squares / count));
 }
 
 fn trained(task: &dyn Task, streams: &Streams, steps: u32, lr: f64) -> (Vec<f32>, f64) {
