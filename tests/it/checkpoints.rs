@@ -378,7 +378,7 @@ fn clusters_and_hindsight() {
         let of = if rule == "fixed" { "" } else { "every = 2" };
         let clusters =
             format!("[clusters]\ncount = 2\ninitial = \"round-robin\"\nassign = {{ {rule} = {{ {of} }} }}\n");
-        for regret in ["", "[regret]\nassignment = true\n"] {
+        for regret in ["[evaluate]\nedges = true\n", "[regret]\nassignment = true\n"] {
             for edges in [edges, &arrivals] {
                 let text = format!("{NINE}{DEVICES}{edges}{REGRESSION}{clusters}{regret}[policy.random]\n");
                 assert_eq!(assert_kept(&text), 1);

@@ -378,7 +378,7 @@ fn paid(least: usize, cohorts: &[usize]) -> (Vec<usize>, Option<String>) {
         trains: false,
         probes: &[],
         devices: &Nothing,
-        metrics: &measures.metrics(false, false),
+        metrics: &measures.metrics(&[]),
         evaluates_every_round: true,
         budget: Some(1_000),
         least,

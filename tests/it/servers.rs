@@ -287,3 +287,72 @@ fn data_that_cannot_move() {
         assert!(answer.stderr.contains(words), "{}", answer.stderr);
     }
 }
+
+/// What an edge server has made before the cloud combines it, by two other paths: with a client at each server it is
+/// the client's own model, as `controls.local` trains it; with one server it is the cloud's model.
+#[test]
+fn models_of_edge_servers_are_measured_before_the_cloud_combines_them() {
+    let alone = changed(TIERS, "rounds = 6", "rounds = 1");
+    let alone = changed(&changed(&alone, "clients = 13", "clients = 3"), "participation = 0.6", "participation = 1.0");
+    let alone = changed(&alone, "batch = 8", "batch = \"all\"\nepochs = 3");
+    let controls = "[controls]\nlocal = { epochs = 3 }\n[evaluate]\nservers = true\nedges = true\n[policy.random]";
+    let place = Workplace::with(&changed(&alone, "[policy.random]", controls));
+    place.run_into("out", &[]);
+    let summary = place.json("out/summary.json");
+    let (found, local) = (&summary["runs"][0]["final"], &summary["controls"][0]["local"]);
+    for statistic in ["mean", "sd", "p10", "min", "max"] {
+        for measure in ["accuracy", "loss"] {
+            let of = |place: &str| format!("{place}_{measure}_{statistic}");
+            let (edge, own) = (number(&found[of("edge")]), number(&local[of("server")]["mean"]));
+            // Models are sums of what was sent and of the change, in single precision.
+            assert!((edge - own).abs() < 1e-6, "{measure} {statistic}: {edge}, trained alone {own}");
+        }
+    }
+    assert_ne!(found["edge_loss_mean"], found["server_loss_mean"], "the cloud has combined three models");
+    let one = changed(&changed(TIERS, "edges = 3", "edges = 1"), "servers = 3", "servers = 1");
+    let place = Workplace::with(&changed(&one, "[policy.random]", controls));
+    place.run_into("out", &[]);
+    let found = &place.json("out/summary.json")["runs"][0]["final"];
+    assert_eq!(found["edge_loss_mean"], found["server_loss_mean"]);
+    assert_eq!(found["edge_accuracy_mean"], found["test_accuracy"]);
+}
+
+/// With cluster models each server's is of its cluster: a policy that asks for accuracies is told the same ones.
+/// Measuring changes no digest, and threads change nothing.
+#[test]
+fn measuring_edge_servers_changes_nothing() {
+    let clusters = "[clusters]\ncount = 2\nassign = { random = { every = 2 } }\n[evaluate]\nevery = 1\nlast = 2\n";
+    for tier in ["", "cloud = { buffer = 2 }\n"] {
+        let plain = changed(TIERS, "[policy.random]", &format!("{tier}{clusters}[policy.thompson]"));
+        let edges = changed(&plain, "every = 1\n", "every = 1\nedges = true\n");
+        let digests = [&plain, &edges].map(|scenario| {
+            let place = Workplace::with(scenario);
+            place.run_into("out", &[]);
+            place.digests("out")
+        });
+        assert_eq!(digests[0], digests[1]);
+        let place = Workplace::with(&edges);
+        place.run_into("out", &[]);
+        let rounds = place.lines("out/runs/thompson-s1/rounds.jsonl");
+        for round in &rounds {
+            let servers = round["servers"].as_array().unwrap().iter();
+            let told: Vec<f64> = servers.filter_map(|server| server["edge_accuracy"].as_f64()).collect();
+            let mean = told.iter().sum::<f64>() / told.len() as f64;
+            let found = number(&round["metrics"]["edge_accuracy_mean"]);
+            assert!(told.is_empty() || (found - mean).abs() < 1e-9, "{found}, told to the policy {mean}");
+        }
+        let whole = place.text("out/runs/thompson-s1/rounds.jsonl");
+        place.run_into("part", &["--threads", "1"]);
+        assert_eq!(place.text("part/runs/thompson-s1/rounds.jsonl"), whole);
+    }
+}
+
+#[test]
+fn models_of_edge_servers_need_edge_servers() {
+    let flat = changed(TIERS, "hierarchical]\nedges = 3\nparticipation = 0.6", "synchronous]\ncohort = 4");
+    let flat = changed(&flat, "[policy.random]", "[evaluate]\nedges = true\n[policy.random]");
+    let answer = Workplace::with(&flat).fedgenie(&["run", SCENARIO, "--quiet"]);
+    let start =
+        format!("fedgenie: error: {SCENARIO}:{}: evaluate.edges: is about models", line_of(&flat, "edges = true"));
+    assert!(answer.code == 2 && answer.stderr.starts_with(&start), "{start}\n{}", answer.stderr);
+}

@@ -9,6 +9,7 @@
 //! | `test_M`, `valid_M` | test data, validation data |
 //! | `client_M_S` | each client's data; `S` is a [statistic](Statistic) over clients |
 //! | `server_M_S` | each edge server's test data, or its clients' data where test data are not dealt to servers; `S` is a statistic over servers |
+//! | `edge_M_S` | the same data, under the models that edge servers have made before the cloud combines them |
 //! | `M` | no data: a measure of the model alone |
 //!
 //! Models are compared by one measure on test data. Where no model is whole without a part that clients keep, there are
@@ -245,8 +246,8 @@ impl Measures {
         self.of_data.iter().enumerate().find(|(_, measure)| measure.is_loss)
     }
 
-    /// All metrics, in the order in which a round has them. `clients` and `servers` say whether these are evaluated.
-    pub fn metrics(&self, clients: bool, servers: bool) -> Vec<Metric> {
+    /// All metrics, in the order in which a round has them; `over` are the places of statistics that are evaluated.
+    pub fn metrics(&self, over: &[Place]) -> Vec<Metric> {
         let places = [Some(Place::Test), self.has_valid.then_some(Place::Valid)]
             .map(|place| place.filter(|_| !self.is_personal));
         let mut metrics = Vec::new();
@@ -257,8 +258,7 @@ impl Measures {
         }
         let alone = self.of_model.iter().chain(&self.of_run);
         metrics.extend(alone.map(|measure| measure.metric(measure.at(Place::Model), false)));
-        let over = [clients.then_some(Place::Clients), servers.then_some(Place::Servers)];
-        for place in over.into_iter().flatten() {
+        for &place in over {
             for (index, measure) in self.of_data.iter().enumerate() {
                 let id = |statistic| measure.at(place).over(place, statistic);
                 let is_main = |id| index == self.main && self.is_personal && id == self.of_models(measure);
@@ -275,7 +275,7 @@ impl Measures {
         let measure = || self.of_data.iter().find(|measure| measure.name == id.measure);
         match (id.place, id.over) {
             (Place::Clients, Some(over)) => measure().is_none_or(|measure| over.is_digested(measure.better)),
-            (Place::Servers, _) => false,
+            (Place::Servers | Place::Edges, _) => false,
             _ => true,
         }
     }
@@ -314,7 +314,7 @@ mod tests {
             is_personal: false,
             main: 1,
         };
-        let metrics = measures.metrics(true, false);
+        let metrics = measures.metrics(&[Place::Clients]);
         let names: Vec<String> = metrics.iter().map(|metric| metric.id.to_string()).collect();
         let first = ["test_loss", "test_hr_20", "valid_loss", "valid_hr_20", "item_staleness", "client_loss_mean"];
         assert_eq!(names[..6], first);
@@ -346,7 +346,7 @@ mod tests {
     fn personal_models_are_measured_at_clients() {
         let of_data = vec![Measure::loss("loss"), Measure::share("accuracy")];
         let measures = Measures { of_data, has_valid: true, is_personal: true, main: 1, ..Measures::default() };
-        let metrics = measures.metrics(true, false);
+        let metrics = measures.metrics(&[Place::Clients]);
         assert!(metrics.len() == 10 && metrics.iter().all(|metric| metric.id.place == Place::Clients));
         let main: Vec<_> = metrics.iter().filter(|metric| metric.main).map(|metric| metric.id.to_string()).collect();
         assert_eq!(main, ["client_accuracy_mean"]);
@@ -361,15 +361,15 @@ mod tests {
     #[test]
     fn a_metric_is_written_with_its_name() {
         let measures = Measures { of_data: vec![Measure::share("accuracy")], ..Measures::default() };
-        for metric in measures.metrics(true, true) {
+        for metric in measures.metrics(&[Place::Clients, Place::Servers]) {
             let written = serde_json::to_value(&metric).unwrap();
             assert_eq!(written["name"], metric.id.to_string());
             assert_eq!(serde_json::from_value::<Metric>(written).unwrap(), metric);
         }
-        let first = serde_json::to_string(&measures.metrics(false, false)[0]).unwrap();
+        let first = serde_json::to_string(&measures.metrics(&[])[0]).unwrap();
         let expected = r#"{"name":"test_accuracy","better":"higher","range":[0.0,1.0],"place":"test","main":true}"#;
         assert_eq!(first, expected);
-        let metrics = measures.metrics(false, true);
+        let metrics = measures.metrics(&[Place::Servers, Place::Edges]);
         let server = metrics[1].id;
         assert_eq!(server, metrics[0].id.over(Place::Servers, Statistic::Mean));
         let names = Names::of(&metrics);

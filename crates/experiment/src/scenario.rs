@@ -270,10 +270,17 @@ impl Scenario {
                                take held_out out";
                 return Err(wrong(Complaint::new("evaluate.clients", message)));
             }
-            if plan.declared_measures().is_personal && sections.evaluated().servers {
+            let evaluated = sections.evaluated();
+            if plan.declared_measures().is_personal && (evaluated.servers || evaluated.edges) {
+                let key = if evaluated.servers { "evaluate.servers" } else { "evaluate.edges" };
                 let message = "clients keep a part of each model, so that a server has none to be measured; write false, or \
                                take the algorithm's private layers out";
-                return Err(wrong(Complaint::new("evaluate.servers", message)));
+                return Err(wrong(Complaint::new(key, message)));
+            }
+            if sections.evaluate.edges && !sections.protocol.has_edge_servers() {
+                let message = "is about models that edge servers have made, and there are none; take the key out, or take \
+                               [protocol.hierarchical]";
+                return Err(wrong(Complaint::new("evaluate.edges", message)));
             }
             plan.controls.check_task(&*plan.task).map_err(|complaint| wrong(complaint.below("controls")))?;
             sections.check_metrics(&plan.declared_measures()).map_err(wrong)

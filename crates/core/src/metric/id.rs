@@ -19,10 +19,12 @@ pub enum Place {
     Clients,
     /// A statistic over edge servers.
     Servers,
+    /// A statistic over edge servers, of the models that these have made before the cloud combines them.
+    Edges,
 }
 
 impl Place {
-    const ALL: [Self; 5] = [Self::Test, Self::Valid, Self::Model, Self::Clients, Self::Servers];
+    const ALL: [Self; 6] = [Self::Test, Self::Valid, Self::Model, Self::Clients, Self::Servers, Self::Edges];
 
     /// The beginning of a metric's name.
     const fn prefix(self) -> &'static str {
@@ -32,6 +34,7 @@ impl Place {
             Self::Model => "",
             Self::Clients => "client_",
             Self::Servers => "server_",
+            Self::Edges => "edge_",
         }
     }
 }
@@ -123,7 +126,7 @@ impl MetricId {
         let rest = rest.strip_prefix(place.prefix())?;
         let split = |statistic: Statistic| Some((rest.strip_suffix(statistic.suffix())?.strip_suffix('_')?, statistic));
         let (measure, over) = match place {
-            Place::Clients | Place::Servers => {
+            Place::Clients | Place::Servers | Place::Edges => {
                 let (measure, statistic) = Statistic::ALL.into_iter().find_map(split)?;
                 (measure, Some(statistic))
             }

@@ -33,6 +33,10 @@ pub struct EvaluateConfig {
     /// servers; for `hierarchical`. By default true with `last` or with cluster models, even of one policy alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<bool>,
+    /// Whether the models are evaluated too that edge servers have made of their clients' updates, before the cloud
+    /// combines them, on the same data: `edge_M_mean` and its like. For `hierarchical`; in no digest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edges: bool,
     /// Averages each edge server over so many of the last evaluated rounds, for the final metrics `server_M_mean_last`,
     /// `_sd_last`, `_min_last` and `_max_last`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

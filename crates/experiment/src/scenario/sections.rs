@@ -409,14 +409,18 @@ impl Sections {
 
     /// The evaluations that policies may rely on.
     pub(super) fn evaluated(&self) -> Evaluated {
-        let servers = self.evaluate.servers() && self.protocol.has_edge_servers();
-        Evaluated { every_round: self.evaluate.every == Some(1), clients: self.evaluate.clients, servers }
+        let (evaluate, has_servers) = (&self.evaluate, self.protocol.has_edge_servers());
+        Evaluated {
+            every_round: evaluate.every == Some(1),
+            clients: evaluate.clients,
+            servers: evaluate.servers() && has_servers,
+            edges: evaluate.edges && has_servers,
+        }
     }
 
     /// The metrics of a task, in the order in which rounds have them.
     pub fn metrics(&self, measures: &Measures) -> Vec<Metric> {
-        let Evaluated { clients, servers, .. } = self.evaluated();
-        measures.metrics(clients, servers)
+        measures.metrics(&self.evaluated().places())
     }
 
     /// Whether the regret of assignments to clusters is asked for.

@@ -32,6 +32,7 @@ impl Metrics {
             Some(Place::Valid) => " on validation data",
             Some(Place::Clients) => ", a statistic over clients, each on its own data",
             Some(Place::Servers) => ", a statistic over edge servers",
+            Some(Place::Edges) => ", a statistic over edge servers before the cloud combines their models",
             Some(Place::Model) | None => "",
         };
         let better = match metric.map(|metric| metric.better) {

@@ -92,6 +92,7 @@ fn subject(metric: MetricId, words: &str) -> String {
             "Edge servers that were moved to another cluster so far, each time counted".to_owned()
         }
         (Place::Servers, _) => format!("{} over edge servers, each under its model", capitalised(words)),
+        (Place::Edges, _) => format!("{} over edge servers, each under the model that it has made", capitalised(words)),
         (Place::Clients, _) => format!("{} over clients, each on its own data", capitalised(words)),
         _ => capitalised(words),
     }

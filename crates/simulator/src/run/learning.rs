@@ -53,6 +53,8 @@ pub(super) struct Learning<'w> {
     updates: Vec<Update>,
     /// The work of the updates aggregated last, where a policy evaluates subsets of them.
     folded: Vec<Work>,
+    /// The models that edge servers have sent for the present one, where these are measured; nothing otherwise.
+    edges: Vec<Option<Arc<[f32]>>>,
     /// When work may end early.
     pub halt: Halt,
     /// Where the run is only tried out.
@@ -77,7 +79,8 @@ impl<'w> Learning<'w> {
         let state = learned::State::new(task, &learner, clusters, world.servers(), &world.streams);
         world.first_updates.begin(&state.models);
         let (updates, folded, halt, trial, faults) = Default::default();
-        Self { world, task, changes: 0, layout, learner, state, updates, folded, halt, trial, faults }
+        let edges = vec![None; if world.evaluated.edges { world.servers() } else { 0 }];
+        Self { world, task, changes: 0, layout, learner, state, updates, folded, edges, halt, trial, faults }
     }
 
     /// The models, and the memory of clients, servers and the algorithm.
@@ -91,12 +94,14 @@ impl<'w> Learning<'w> {
             state: learned,
             updates: _,
             folded: _,
+            edges,
             halt: _,
             trial: _,
             faults: _,
         } = self;
         let learned::State { round, models, servers, private, moved, memories, memory } = learned;
         models.iter_mut().for_each(|model| shared.exchange(model, state));
+        edges.iter_mut().for_each(|model| shared.exchange_option(model, state));
         state.fields(servers);
         state.field(Arc::make_mut(private));
         state.fields(Arc::make_mut(moved).as_mut_slice());
@@ -244,6 +249,7 @@ impl<'w> Learning<'w> {
     ) -> Result<(Vec<Trained>, bool), RunError> {
         let wants = sought.wants;
         self.folded.clear();
+        self.edges.fill(None);
         match intake {
             Intake::Nothing => Ok((Vec::new(), self.fold(round, &[], &[])?.is_new)),
             Intake::Updates(work, combine) => {
@@ -267,6 +273,9 @@ impl<'w> Learning<'w> {
                 Ok((trained, is_new))
             }
             Intake::EdgeModels(models) => {
+                if !self.edges.is_empty() {
+                    models.iter().for_each(|model| self.edges[model.of.edge.index()] = Some(model.model.clone()));
+                }
                 let parts: Vec<Update> = models.iter().map(|model| model.part(self.layout)).collect();
                 let starts = self.state.models.clone();
                 let arrivals: Vec<Arrival<'_>> =

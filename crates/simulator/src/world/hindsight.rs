@@ -123,7 +123,7 @@ pub(crate) fn direction(weights: &BTreeMap<String, f64>) -> Option<f64> {
 
 /// Refuses metrics that a set does not have.
 fn check_metrics(weights: &BTreeMap<String, f64>, measures: Option<&Measures>) -> Result<(), WorldError> {
-    let metrics = measures.map_or_else(Vec::new, |measures| measures.metrics(false, false));
+    let metrics = measures.map_or_else(Vec::new, |measures| measures.metrics(&[]));
     let mut names: Vec<String> = metrics.into_iter().map(|metric| metric.id.to_string()).collect();
     let of_data = measures.iter().flat_map(|measures| &measures.of_data);
     names.extend(of_data.map(|measure| measure.at(Place::Servers).to_string()));

@@ -10,6 +10,7 @@ use crate::task::Task;
 use fedgenie_core::config::Complaint;
 use fedgenie_core::id::ClientId;
 use fedgenie_core::law::Law;
+use fedgenie_core::metric::Place;
 use fedgenie_core::record::Phase;
 use fedgenie_core::time::Span;
 use std::sync::Arc;
@@ -23,6 +24,16 @@ pub struct Evaluated {
     pub clients: bool,
     /// Whether edge servers' models are then evaluated on their data.
     pub servers: bool,
+    /// Whether those are too that they have made before the cloud combines them.
+    pub edges: bool,
+}
+
+impl Evaluated {
+    /// The places of statistics that are evaluated, in the order in which rounds have them.
+    pub fn places(&self) -> Vec<Place> {
+        let all = [(self.clients, Place::Clients), (self.servers, Place::Servers), (self.edges, Place::Edges)];
+        all.into_iter().filter(|(is_evaluated, _)| *is_evaluated).map(|(_, place)| place).collect()
+    }
 }
 
 impl World {
@@ -74,7 +85,6 @@ impl World {
         data_sizes: &[u32],
         build: impl FnOnce(&BuildContext<'_>) -> T,
     ) -> T {
-        let Evaluated { every_round, clients, servers } = self.evaluated;
         build(&BuildContext {
             seed: self.streams.seed(),
             clients: self.population.len(),
@@ -92,8 +102,8 @@ impl World {
                 task: self.task.as_deref(),
                 cut: self.protocol.rule.cut(),
             },
-            metrics: &self.measures.metrics(clients, servers),
-            evaluates_every_round: every_round,
+            metrics: &self.measures.metrics(&self.evaluated.places()),
+            evaluates_every_round: self.evaluated.every_round,
             budget: self.budget.bytes,
             least: self.budget.least,
             has_empty_rounds: self.training.algorithm.privacy.is_some()

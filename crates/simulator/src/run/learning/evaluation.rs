@@ -14,6 +14,7 @@ use fedgenie_core::oracle::utility::ModelScore;
 use fedgenie_core::rng::{Purpose, StreamRng};
 use fedgenie_learning::task::{self, JobKey, ModelState, Need, On, PrivateView, ProbeKind, Script};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// The clients of an edge server, and the cluster of its model.
 pub(in crate::run) type ServerScope<'a> = (&'a [ClientId], u32);
@@ -352,14 +353,30 @@ impl Learning<'_> {
                 if parallel { everyone.par_iter().map(one).collect() } else { everyone.iter().map(one).collect() };
             self.statistics(Place::Clients, &found, &mut metrics);
         }
+        if servers && !scopes.is_empty() {
+            self.statistics(Place::Servers, &of_servers, &mut metrics);
+        }
+        if !self.edges.is_empty() {
+            self.statistics(Place::Edges, &self.of_edges(state, scopes, parallel), &mut metrics);
+        }
         if !servers {
             return Measured { metrics, servers: Vec::new() };
         }
-        if !scopes.is_empty() {
-            self.statistics(Place::Servers, &of_servers, &mut metrics);
-        }
         let servers = of_servers.into_iter().map(|found| found.map(|(values, _)| values)).collect();
         Measured { metrics, servers }
+    }
+
+    /// The measures of each edge server under the model that it has sent, on the same data; `None` if it has sent none.
+    fn of_edges(&self, state: &ModelState<'_>, scopes: &[ServerScope<'_>], parallel: bool) -> Vec<Option<Weighted>> {
+        let one = |((index, &(members, _)), model): ((usize, &ServerScope<'_>), &Option<Arc<[f32]>>)| {
+            let server = EdgeId::from_index(index);
+            let on = On::of_server(server, members, self.test_of(server));
+            let mut values = self.no_values();
+            let state = ModelState { model: model.as_ref()?, ..*state };
+            let weight = self.measured_on(on, &state, parallel, &mut values);
+            (weight > 0.0).then_some((values, weight))
+        };
+        scopes.iter().enumerate().zip(&self.edges).map(one).collect()
     }
 
     /// The measures of each edge server under its model: on its test examples, or else on the task's substitute for its
