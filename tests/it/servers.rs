@@ -355,4 +355,13 @@ fn models_of_edge_servers_need_edge_servers() {
     let start =
         format!("fedgenie: error: {SCENARIO}:{}: evaluate.edges: is about models", line_of(&flat, "edges = true"));
     assert!(answer.code == 2 && answer.stderr.starts_with(&start), "{start}\n{}", answer.stderr);
+    let tiers = changed(&flat, "synchronous]\ncohort = 4", "hierarchical]\nedges = 3\nparticipation = 1.0");
+    let (before, rest) = tiers.split_once("[task.classification]").unwrap();
+    let (_, after) = rest.split_once("[protocol").unwrap();
+    let scripted = format!(
+        "{before}[task.scripted]\nmetric = \"test_score\"\nvalues = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]\neffects = [1.0]\n[protocol{after}"
+    );
+    let answer = Workplace::with(&scripted).fedgenie(&["run", SCENARIO, "--quiet"]);
+    let told = "evaluate.edges: the task (scripted) trains nothing, so that edge servers make no models";
+    assert!(answer.code == 2 && answer.stderr.contains(told), "{}", answer.stderr);
 }

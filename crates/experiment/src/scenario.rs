@@ -282,6 +282,12 @@ impl Scenario {
                                [protocol.hierarchical]";
                 return Err(wrong(Complaint::new("evaluate.edges", message)));
             }
+            if sections.evaluate.edges && !plan.task.about().trains {
+                let task = plan.task.about().name;
+                let message =
+                    format!("the task ({task}) trains nothing, so that edge servers make no models; take the key out");
+                return Err(wrong(Complaint::new("evaluate.edges", message)));
+            }
             plan.controls.check_task(&*plan.task).map_err(|complaint| wrong(complaint.below("controls")))?;
             sections.check_metrics(&plan.declared_measures()).map_err(wrong)
         };

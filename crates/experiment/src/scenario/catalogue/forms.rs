@@ -73,8 +73,8 @@ The name of something that is measured: in `[evaluate]` and `[stop]`, in tables 
 A task says what it measures, of what `fedgenie list metric` has. The name stands behind the part of the data:
 `test_loss`, `test_accuracy`, and `valid_loss` where there are data for validation; of the model alone without one. With
 `clients = true` in `[evaluate]` each measure has `client_M_mean`, `client_M_sd`, `client_M_p10`, `client_M_min` and
-`client_M_max` over clients as well, with edge servers `server_M_mean` and so on. A name that does not exist is refused
-with all that do.
+`client_M_max` over clients as well, with edge servers `server_M_mean` and so on, and with `edges = true`
+`edge_M_mean` and so on. A name that does not exist is refused with all that do.
 
 # Example
 ```toml
