@@ -133,6 +133,7 @@ mod tifl;
 mod told;
 mod traces;
 mod truth;
+mod tuned;
 mod ucb_cs;
 mod validation;
 mod what_if;

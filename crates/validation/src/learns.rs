@@ -111,8 +111,8 @@ impl Learns {
                 let why = format!("{name}{at}: {why}");
                 found.push(Objection { scenario: name.clone(), point, policy: policy.cloned(), why });
             };
-            let resolved = completed.experiment.resolved.parse().unwrap_or_default();
-            let settings = self.tuned.iter().map(|tuned| tuning::objection(&context.tuning(), tuned, &resolved));
+            let experiment = &completed.experiment;
+            let settings = self.tuned.iter().map(|tuned| tuning::objection(&context.tuning(), tuned, experiment));
             let settings = settings.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().next();
             for point in 0..completed.experiment.points.len() {
                 let (metric, margin) = self.measured(&completed, point)?;

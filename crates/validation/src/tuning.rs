@@ -244,7 +244,7 @@ pub fn tune(
 ///
 /// # Errors
 /// If the file of the choice cannot be read.
-pub(super) fn objection(folder: &Path, name: &str, resolved: &toml::Table) -> Result<Option<String>, Error> {
+pub(super) fn objection(folder: &Path, name: &str, experiment: &Experiment) -> Result<Option<String>, Error> {
     let file = file_of(folder, name);
     if !file.is_file() {
         return Ok(Some(format!(
@@ -252,16 +252,26 @@ pub(super) fn objection(folder: &Path, name: &str, resolved: &toml::Table) -> Re
         )));
     }
     let chosen: Chosen = read(&file)?;
+    let resolved: toml::Table = experiment.resolved.parse().unwrap_or_default();
     let found = |path: &str| {
         let mut parts = path.split('.');
         let first = resolved.get(parts.next()?)?;
         parts.try_fold(first, |value, part| value.get(part))
     };
-    let same = |value: &toml::Value, found: &toml::Value| {
-        let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
-        value == found || number(value).is_some() && number(value) == number(found)
+    // A choice may leave out what the scenario writes out: it has the settings if setting them changes nothing.
+    let written = |set: Vec<(String, String)>| {
+        let overrides = Overrides { set, data: experiment.data.clone(), allow_paths: true, ..Overrides::default() };
+        Experiment::from_text("scenario.toml", &experiment.resolved, &overrides).ok().map(|same| same.resolved)
     };
-    let other = chosen.choice.iter().find(|(path, value)| !found(path).is_some_and(|found| same(value, found)));
+    let as_it_is = written(Vec::new());
+    let same = |path: &str, value: &toml::Value| {
+        let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+        let is_written =
+            |found: &toml::Value| value == found || number(value).is_some_and(|it| number(found) == Some(it));
+        found(path).is_some_and(is_written)
+            || as_it_is.is_some() && as_it_is == written(vec![(path.to_owned(), value.to_string())])
+    };
+    let other = chosen.choice.iter().find(|(path, value)| !same(path, value));
     Ok(other.map(|(path, value)| {
         let here = found(path).map_or_else(|| "nothing".to_owned(), ToString::to_string);
         format!("it has {path} = {here}, and tuning/{name}.chosen.toml chose {value}")
