@@ -233,7 +233,7 @@ pub(super) struct ValidateArguments {
     pub(super) names: Vec<String>,
     /// Chooses settings by the grid of this name in the folder tuning beside that of claims, with one policy alone and
     /// by validation data, and writes choice and values into NAME.chosen.toml there.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "smoke", "json", "accept_checked"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "smoke", "json"])]
     pub(super) tune: Option<String>,
     /// Carries nothing out, and writes PAPERS.md and PAPERS.html beside the claims' folder anew from the kept results.
     #[arg(long, conflicts_with_all = ["names", "smoke", "json", "accept_checked", "tune", "out"])]

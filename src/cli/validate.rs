@@ -164,7 +164,9 @@ fn tune(claims: &Path, name: &str, arguments: &ValidateArguments, host: &dyn Hos
     let progress = Show::new(arguments.quiet)?;
     let Provenance { version, commit, date, machine } = provenance(claims, threads.count());
     let made = format!("version {version}, commit {commit}, {date}, {machine}");
-    let options = RunOptions { earlier: Earlier::Resume, progress: &progress, ..RunOptions::default() };
+    let accepts_checked = arguments.accept_checked;
+    let options =
+        RunOptions { earlier: Earlier::Resume, accepts_checked, progress: &progress, ..RunOptions::default() };
     let places = (arguments.data.clone(), arguments.out.as_deref());
     let (file, chosen) = tuning::tune(&claims.with_file_name("tuning"), name, places, &options, &threads, made)?;
     print(&tuning::told(&chosen))?;
