@@ -196,7 +196,7 @@ impl Course<'_> {
             measured.map(|_| seconds).map_err(|source| Error::Run { run: run.name.clone(), source })
         };
         // Data of clients and of edge servers are measured whole.
-        let is_of_model = !sections.evaluate.clients && !sections.evaluate.servers();
+        let is_of_model = world.evaluated.places().is_empty();
         let whole = world.task.clone().filter(|_| is_of_model);
         let fewer = |most: usize| whole.as_ref()?.dealt()?.with_fewer_tests(most);
         let Some((few, share)) = fewer(FEW_TESTS) else { return Ok((1.0, measure(world)?)) };
