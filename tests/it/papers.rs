@@ -44,7 +44,6 @@ const STATED: &[(&str, usize)] = &[
     ("mab_frs_learning", 11),
     ("mab_frs_table4", 3),
     ("proxyrl_ml100k", 1),
-    ("proxyrl_ml1m", 1),
     ("proxyrl_sweeps", 1),
     ("proxyrl_video_games", 1),
 ];
