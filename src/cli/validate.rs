@@ -124,7 +124,10 @@ fn pages(claims: &Path, is_quiet: bool) -> Result<(), Error> {
     let kept = KeptClaim::read_all(&claims.with_file_name(KEPT))?;
     let page = papers::page(&papers, &all, &kept);
     let html = papers::html(&page, &papers, &kept);
-    for (name, text) in [("PAPERS.md", page), ("PAPERS.html", html)] {
+    let mut files = vec![("PAPERS.md".to_owned(), page), ("PAPERS.html".to_owned(), html)];
+    let pictures = papers.iter().flat_map(papers::Paper::pictures);
+    files.extend(pictures.map(|picture| (format!("papers/{}", picture.file()), picture.svg())));
+    for (name, text) in files {
         let file = claims.with_file_name(name);
         fs::write(&file, text).map_err(|source| Error::Write { path: file.clone(), source })?;
         if !is_quiet {

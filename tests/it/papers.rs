@@ -2,7 +2,7 @@
 
 use super::support::{Answer, Workplace, changed};
 use super::validation::{CLAIM, workplace};
-use fedgenie::validation::papers::{self, HEADING, read_papers, strangers};
+use fedgenie::validation::papers::{self, HEADING, Paper, read_papers, strangers};
 use fedgenie::validation::{KeptClaim, read_claims};
 use std::path::Path;
 use std::process::Command;
@@ -60,6 +60,10 @@ fn the_page_of_the_papers_is_up_to_date() {
     assert!(written == expected, "`fedgenie validate --pages` writes another page");
     let written = std::fs::read_to_string(validation("PAPERS.html")).unwrap();
     assert!(written == papers::html(&expected, &papers, &kept), "`fedgenie validate --pages` writes another page");
+    for picture in papers.iter().flat_map(Paper::pictures) {
+        let written = std::fs::read_to_string(validation("papers").join(picture.file())).unwrap();
+        assert!(written == picture.svg(), "`fedgenie validate --pages` draws {} otherwise", picture.file());
+    }
     for result in &kept {
         assert!(claims.iter().any(|claim| claim.name == result.name), "results of {}, which is no claim", result.name);
     }
@@ -119,6 +123,7 @@ rows = [["genie", 0], ["bsfl", 12.5], ["random", 250]]
 id = "Fig. 1"
 about = "How the parts work together"
 kind = "drawing"
+picture = "generalisation"
 [[item]]
 id = "Fig. 2"
 about = "Regret over time"
@@ -164,6 +169,15 @@ fn results_are_kept_and_stand_beside_the_papers() {
     {
         assert!(html.contains(words), "{words}: {html}");
     }
+    assert!(page.contains("![Small Fig. 1](papers/generalisation.svg)"), "{page}");
+    let drawn = place.text("papers/generalisation.svg");
+    assert!(html.contains(drawn.trim_end()) && !html.contains("<img"), "{html}");
+    let wrong = PAPER.replace("kind = \"drawing\"", "kind = \"curves\"");
+    place.write("papers/small.toml", wrong);
+    let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--pages"]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("Fig. 1: a picture is in the place of a drawing"), "{stderr}");
+    place.write("papers/small.toml", PAPER);
     // From what is kept alone.
     std::fs::remove_file(place.path("PAPERS.md")).unwrap();
     let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--pages"]);

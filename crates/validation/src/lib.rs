@@ -23,6 +23,7 @@ mod margin;
 pub mod papers;
 mod plan;
 mod results;
+mod states;
 mod statistic;
 mod together;
 mod told;

@@ -21,10 +21,12 @@
 mod found;
 mod html;
 mod page;
+mod pictures;
 mod summary;
 
 pub use html::html;
 pub use page::{HEADING, page};
+pub use pictures::Picture;
 
 use super::claim::Claim;
 use fedgenie_core::math::float::power;
@@ -70,6 +72,9 @@ pub struct Item {
     /// Rows: a label, then a cell for each column.
     #[serde(default)]
     pub rows: Vec<Vec<toml::Value>>,
+    /// What we draw in its place.
+    #[serde(default)]
+    pub picture: Option<Picture>,
     /// An error or a contradiction of the paper.
     #[serde(default)]
     pub note: Option<String>,
@@ -187,6 +192,9 @@ impl Paper {
             if item.not_run.is_some() && !item.kind.is_of_results() {
                 return Err(format!("{}: not_run is for results", item.id));
             }
+            if item.picture.is_some() && item.kind != ItemKind::Drawing {
+                return Err(format!("{}: a picture is in the place of a drawing", item.id));
+            }
             if item.kind == ItemKind::Results && item.rows.is_empty() {
                 return Err(format!("{}: results have rows; curves need none", item.id));
             }
@@ -195,6 +203,11 @@ impl Paper {
             }
         }
         Ok(())
+    }
+
+    /// What is drawn in the place of its drawings.
+    pub fn pictures(&self) -> impl Iterator<Item = Picture> {
+        self.items.iter().filter_map(|item| item.picture)
     }
 
     /// Whether a number is in it, or is the quotient or the difference of two numbers of a column.
@@ -278,8 +291,17 @@ mod tests {
     fn quotients_and_differences_of_a_column_are_the_papers() {
         let rows = vec![vec!["a".into(), 1000.568.into()], vec!["b".into(), 570.299.into()]];
         let (id, about, columns) = ("Table I".to_owned(), String::new(), vec!["s".to_owned()]);
-        let item =
-            Item { id, about, kind: ItemKind::Results, unit: String::new(), columns, rows, note: None, not_run: None };
+        let item = Item {
+            id,
+            about,
+            kind: ItemKind::Results,
+            unit: String::new(),
+            columns,
+            rows,
+            picture: None,
+            note: None,
+            not_run: None,
+        };
         let has = |text: &str| quoted(text).into_iter().all(|number| item.has(number));
         assert!(has("1000.568, 0.570, −430.27, 1.754 and 1000.57"));
         assert!(!has("0.571") && !has("430.2") && !has("571"));

@@ -16,6 +16,7 @@ mod reach;
 mod recovery;
 mod sequential;
 mod solvers;
+mod state_graph;
 mod theorem;
 mod utility;
 mod value;
@@ -271,6 +272,7 @@ statistics! {
     "genie-loss" => genie_loss::GenieLoss;
     "disagreement" => disagreement::Disagreement;
     "solvers" => solvers::Solvers;
+    "state-graph" => state_graph::StateGraph;
     "group-selections" => groups::Groups;
     "utility-selection" => utility::Utility;
     "coverage" => coverage::Coverage;

@@ -2,7 +2,7 @@
 //! paper.
 
 use super::found::{Found, counted};
-use super::{HEADING, Paper};
+use super::{HEADING, Paper, Picture};
 use crate::kept::KeptClaim;
 use crate::verdict::Verdict;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -17,6 +17,7 @@ pub fn html(markdown: &str, papers: &[Paper], kept: &[KeptClaim]) -> String {
     let options = Options::ENABLE_TABLES;
     let mut events: Vec<Event<'_>> = Parser::new_ext(markdown, options).collect();
     let headings = name_headings(&mut events);
+    let events = with_pictures(events, papers);
     // A wide table scrolls by itself.
     let events = events.into_iter().flat_map(|event| match event {
         Event::Start(Tag::Table(_)) => vec![Event::Html("<div class=\"wide\">".into()), event],
@@ -34,6 +35,31 @@ pub fn html(markdown: &str, papers: &[Paper], kept: &[KeptClaim]) -> String {
          <title>{}</title>\n<style>\n{STYLE}</style>\n<nav aria-label=\"tables and figures\">\n{contents}</nav>\n<main>\n{text}</main>\n</html>\n",
         HEADING.trim_start_matches("# ")
     )
+}
+
+/// The events with pictures in the place of links to their files: the page needs no other file.
+fn with_pictures<'a>(events: Vec<Event<'a>>, papers: &[Paper]) -> Vec<Event<'a>> {
+    let pictures: Vec<Picture> = papers.iter().flat_map(|paper| paper.pictures()).collect();
+    let mut shown = Vec::new();
+    let mut is_within = false;
+    for event in events {
+        match event {
+            Event::Start(Tag::Image { ref dest_url, .. }) => {
+                match pictures.iter().find(|picture| dest_url.ends_with(picture.file())) {
+                    Some(picture) => {
+                        is_within = true;
+                        shown.push(Event::InlineHtml(picture.svg().into()));
+                    }
+                    None => shown.push(event),
+                }
+            }
+            Event::End(TagEnd::Image) if is_within => is_within = false,
+            // The words for those who do not see a picture are its title.
+            _ if is_within => {}
+            event => shown.push(event),
+        }
+    }
+    shown
 }
 
 /// A heading: its level, its name in addresses, and its text.

@@ -125,6 +125,10 @@ fn about(paper: &Paper, claims: &[Claim], kept: &[KeptClaim], text: &mut String)
             let _ = write!(text, " {}", prose(note));
         }
         text.push('\n');
+        if let Some(picture) = item.picture {
+            let about = prose(&picture.about());
+            let _ = write!(text, "\n![{} {}](papers/{})\n\n{about}.\n", paper.system, item.id, picture.file());
+        }
         let checks = found.of_items.get(item.id.as_str());
         match (checks, item.kind.is_of_results()) {
             (Some(checks), _) => of_checks(checks, Some(&others), true, text),
