@@ -66,6 +66,7 @@ const CLAIM: &str = r#"
 title = "none"
 source = "nowhere"
 run = "named"
+takes = "a minute"
 [scenario.small]
 file = "../../small.toml"
 [[check]]

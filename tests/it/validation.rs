@@ -578,12 +578,16 @@ fn values_and_differences_of_times_have_all_seeds() {
 #[test]
 fn a_claim_that_runs_only_when_it_is_named_is_listed_otherwise() {
     let place = workplace(CLAIM);
-    let long = CLAIM.replacen("source = ", "run = \"named\"\nsource = ", 1).replacen("BSFL is", "Long: BSFL is", 1);
+    let long = CLAIM.replacen("source = ", "run = \"named\"\ntakes = \"a year\"\nsource = ", 1).replacen(
+        "BSFL is",
+        "Long: BSFL is",
+        1,
+    );
     place.write("claims/long.toml", &long);
     let validate = |more: &[&str]| place.fedgenie(&[&["validate", "--claims", "claims", "--quiet"], more].concat());
     let answer = validate(&[]);
     assert_eq!(answer.code, 0, "{answer:?}");
-    let line = "  long: Long: BSFL is between the genie and random selection\n";
+    let line = "  long: Long: BSFL is between the genie and random selection (a year)\n";
     assert!(answer.stdout.contains(&format!("run only when they are named:\n{line}")), "{}", answer.stdout);
     assert!(answer.stdout.contains("3 numbers of 1 claim in"), "{}", answer.stdout);
     assert!(place.text("RESULTS.md").contains("- [long](claims/long.toml): Long: BSFL is"));
@@ -591,6 +595,9 @@ fn a_claim_that_runs_only_when_it_is_named_is_listed_otherwise() {
     assert_eq!((found["claims"].as_array().unwrap().len(), &found["not_run"][0]["name"]), (1, &"long".into()));
     let found = results(&validate(&["long", "--json"]));
     assert_eq!((&found["claims"][0]["name"], found["not_run"].as_array().unwrap().len()), (&"long".into(), 0));
+    place.write("claims/long.toml", long.replace("takes = \"a year\"\n", ""));
+    let answer = validate(&[]);
+    assert!(answer.code == 2 && answer.stderr.contains("says what it takes: takes = \"an hour\""), "{answer:?}");
     place.write("claims/long.toml", long.replace("\"named\"", "\"never\""));
     let answer = validate(&[]);
     assert!(answer.code == 2 && answer.stderr.contains("unknown variant `never`, expected `always` or `named`"));

@@ -8,6 +8,7 @@
 //! differs = "ten seeds of our own choice"                      # optional: in what its runs differ from what the paper states
 //! looks = [5, 8, 12, 20]                                       # optional: adds seeds until all numbers are decided
 //! run = "named"                                                # optional: only if the claim is named, because it takes long
+//! takes = "an hour on two cores"                               # then: how long, and which data it needs
 //!
 //! [scenario.fig7]
 //! file = "../../scenarios/bsfl/fig7_iid.toml"                  # relative to this file
@@ -82,6 +83,8 @@ pub struct Claim {
     pub looks: Option<UntilDecided>,
     /// When it runs.
     pub run: When,
+    /// What it takes, in words, and the data that it needs; every claim that runs only when it is named says it.
+    pub takes: Option<String>,
     /// The scenarios, by name.
     pub scenarios: BTreeMap<String, ScenarioUse>,
     /// When a comparison on a learned task counts.
@@ -105,6 +108,8 @@ struct ClaimFile {
     looks: Vec<u32>,
     #[serde(default)]
     run: When,
+    #[serde(default)]
+    takes: Option<String>,
     #[serde(default, rename = "scenario")]
     scenarios: BTreeMap<String, ScenarioUse>,
     #[serde(default)]
@@ -311,6 +316,11 @@ impl Claim {
         let wrong = |message: String| Error::Usage(format!("{}: {}", path.display(), message.trim_end()));
         let file: ClaimFile = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         file.learns.as_ref().map_or(Ok(()), Learns::check).map_err(wrong)?;
+        if file.run == When::Named && file.takes.is_none() {
+            return Err(wrong(
+                "a claim that runs only when it is named says what it takes: takes = \"an hour\"".to_owned(),
+            ));
+        }
         let has_looks = !file.looks.is_empty();
         let looks = has_looks.then(|| UntilDecided::of_looks(&file.looks)).transpose();
         let looks = looks.map_err(|complaint| wrong(complaint.to_string()))?;
@@ -335,6 +345,7 @@ impl Claim {
             differs: file.differs,
             looks,
             run: file.run,
+            takes: file.takes,
             scenarios: file.scenarios,
             learns: file.learns,
             checks: file.checks.into_iter().enumerate().map(check).collect::<Result<_, _>>()?,

@@ -249,12 +249,20 @@ pub struct NotRun {
     pub name: String,
     /// The claim.
     pub title: String,
+    /// What it takes, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub takes: Option<String>,
 }
 
 impl NotRun {
     /// Of a claim.
     pub fn of(claim: &Claim) -> Self {
-        Self { name: claim.name.clone(), title: claim.title.clone() }
+        Self { name: claim.name.clone(), title: claim.title.clone(), takes: claim.takes.clone() }
+    }
+
+    /// The claim and what it takes.
+    fn told(&self) -> String {
+        self.takes.iter().fold(self.title.clone(), |title, takes| format!("{title} ({takes})"))
     }
 }
 
@@ -306,7 +314,7 @@ pub fn table(results: &[ClaimResult], not_run: &[NotRun]) -> String {
     }
     if !not_run.is_empty() {
         text.push_str("\nnot run, because these claims run only when they are named:\n");
-        text.extend(not_run.iter().map(|claim| format!("  {}: {}\n", claim.name, claim.title)));
+        text.extend(not_run.iter().map(|claim| format!("  {}: {}\n", claim.name, claim.told())));
     }
     text
 }
@@ -370,8 +378,8 @@ pub fn markdown(results: &[ClaimResult], not_run: &[NotRun], provenance: &Proven
     let _ = write!(text, "\n{}.\n", counts.join(", "));
     if !not_run.is_empty() {
         text.push_str("\nNot run, because these claims run only when they are named:\n\n");
-        for NotRun { name, title } in not_run {
-            let _ = writeln!(text, "- [{name}](claims/{name}.toml): {}", prose(title));
+        for claim in not_run {
+            let _ = writeln!(text, "- [{0}](claims/{0}.toml): {1}", claim.name, prose(&claim.told()));
         }
     }
     for result in results {

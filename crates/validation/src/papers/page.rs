@@ -90,20 +90,21 @@ fn dates(claims: &[&KeptClaim]) -> String {
 
 /// Which of these claims were carried out, when and where.
 fn of_claims<'a>(claims: impl Iterator<Item = &'a Claim>, kept: &[KeptClaim], text: &mut String) {
-    text.push_str("\n| claim | command | commit | date | machine | seconds |\n|---|---|---|---|---|---|\n");
+    text.push_str("\n| claim | command | commit | date | machine | cost |\n|---|---|---|---|---|---|\n");
     for claim in claims {
         let known = kept.iter().find(|known| known.name == claim.name);
         let looked = known.and_then(|known| known.looked.as_ref());
         let looked = looked.map_or_else(String::new, |looked| format!("; {looked}"));
         let link = format!("[{}](claims/{}.toml): {}{looked}", claim.name, claim.name, cell(&claim.title));
         let command = format!("`fedgenie validate {}`", claim.name);
+        let takes = claim.takes.as_ref().map_or_else(|| "–".to_owned(), |takes| cell(takes));
         let _ = match known {
             Some(KeptClaim { provenance, seconds, .. }) => {
-                let took = seconds.map_or_else(|| "–".to_owned(), |seconds| format!("{seconds:.0}"));
+                let took = seconds.map_or(takes, |seconds| format!("{seconds:.0} s"));
                 let (commit, date, machine) = (&provenance.commit, &provenance.date, cell(&provenance.machine));
                 writeln!(text, "| {link} | {command} | {commit} | {date} | {machine} | {took} |")
             }
-            None => writeln!(text, "| {link} | {command} | not carried out | – | – | – |"),
+            None => writeln!(text, "| {link} | {command} | not carried out | – | – | {takes} |"),
         };
     }
 }
