@@ -1,6 +1,6 @@
 //! Carries runs out: side by side on threads, each in the world of its point, seed and overrides.
 
-use super::clock::GRACE;
+use super::clock::{GRACE, now};
 use super::pace::Advance;
 use super::recorded::Memory;
 use super::summary::Common;
@@ -103,12 +103,47 @@ impl Threads {
         });
     }
 
-    /// Plays a round, with the clients spread over all threads if some are idle.
-    pub(super) fn step(&self, run: &mut Run<'_>) -> Result<(), RunError> {
-        let spread = self.count > 1 && run.trains() && self.active.load(Ordering::Relaxed) < self.count;
+    /// Plays the rounds of a run.
+    pub(super) const fn rounds(&self) -> Rounds<'_> {
+        Rounds { threads: self, lately: Lately(f64::INFINITY) }
+    }
+}
+
+/// Plays the rounds of a run, with the clients spread over all threads if some are idle and rounds are long enough.
+pub(super) struct Rounds<'a> {
+    threads: &'a Threads,
+    lately: Lately,
+}
+
+impl Rounds<'_> {
+    /// Plays a round.
+    pub fn step(&mut self, run: &mut Run<'_>) -> Result<(), RunError> {
+        let Threads { pool, count, active, halt, .. } = self.threads;
+        let has_idle = *count > 1 && run.trains() && active.load(Ordering::Relaxed) < *count;
+        let spread = has_idle && !self.lately.is_short();
         run.set_parallel(spread);
-        run.set_halt(self.halt.clone());
-        if spread { self.pool.install(|| run.step()) } else { run.step() }
+        run.set_halt(halt.clone());
+        let began = has_idle.then(now);
+        let played = if spread { pool.install(|| run.step()) } else { run.step() };
+        began.into_iter().for_each(|began| self.lately.note(began.elapsed().as_secs_f64()));
+        played
+    }
+}
+
+/// How long rounds took lately, in seconds: their mean, the last ones counting most. Before the first it is infinite.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Lately(f64);
+
+impl Lately {
+    /// What threads are woken for, in seconds: handing a round to them and back takes some twenty microseconds.
+    const WORTH: f64 = 1e-4;
+
+    fn note(&mut self, seconds: f64) {
+        self.0 = if self.0.is_finite() { self.0 + (seconds - self.0) / 32.0 } else { seconds };
+    }
+
+    fn is_short(self) -> bool {
+        self.0 < Self::WORTH
     }
 }
 
@@ -289,6 +324,23 @@ fn panic_message(payload: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_rounds_wake_no_threads_until_they_are_long_again() {
+        let mut lately = Lately(f64::INFINITY);
+        assert!(!lately.is_short(), "nothing is known before the first round");
+        let mut rounds_until = |seconds: f64, is_short: bool| {
+            (1..1_000).find(|_| {
+                lately.note(seconds);
+                lately.is_short() == is_short
+            })
+        };
+        assert_eq!(rounds_until(1e-5, true), Some(1));
+        // An evaluation of 50 ms among them counts.
+        assert_eq!(rounds_until(5e-2, false), Some(1));
+        assert!((100..400).contains(&rounds_until(1e-5, true).unwrap()));
+        assert!((1..50).contains(&rounds_until(2e-4, false).unwrap()));
+    }
 
     #[test]
     fn a_panic_ends_its_run_and_is_called_a_defect() {

@@ -170,9 +170,10 @@ impl Experiment {
         };
         course.bounded.take(run.bound().map_err(failed)?);
         pace.begin(&mut run);
+        let [mut rounds, mut rounds_again] = [threads.rounds(), threads.rounds()];
         let ended = loop {
             let before = run.round();
-            threads.step(&mut run).map_err(failed)?;
+            rounds.step(&mut run).map_err(failed)?;
             if run.round() == before {
                 break Ended::Budget;
             }
@@ -187,7 +188,7 @@ impl Experiment {
                 let policies = world.policies(&arm.source()).expect("policies that were made before");
                 Run::new(world, &arm.label, policies, settings.clone(), unheard)
             };
-            refine.look(&mut run, watch, again, |again| threads.step(again)).map_err(failed)?;
+            refine.look(&mut run, watch, again, |again| rounds_again.step(again)).map_err(failed)?;
             let stopped = pace.closed(&run, ended.is_some()).map_err(failed)?;
             if let Some(ended) = ended.or(stopped) {
                 break ended;
