@@ -105,7 +105,7 @@ impl Threads {
 
     /// Plays the rounds of a run.
     pub(super) const fn rounds(&self) -> Rounds<'_> {
-        Rounds { threads: self, lately: Lately(f64::INFINITY) }
+        Rounds { threads: self, lately: Lately::UNKNOWN }
     }
 }
 
@@ -120,30 +120,59 @@ impl Rounds<'_> {
     pub fn step(&mut self, run: &mut Run<'_>) -> Result<(), RunError> {
         let Threads { pool, count, active, halt, .. } = self.threads;
         let has_idle = *count > 1 && run.trains() && active.load(Ordering::Relaxed) < *count;
-        let spread = has_idle && !self.lately.is_short();
+        let spread = has_idle && self.lately.are_worth_it();
         run.set_parallel(spread);
         run.set_halt(halt.clone());
         let began = has_idle.then(now);
         let played = if spread { pool.install(|| run.step()) } else { run.step() };
-        began.into_iter().for_each(|began| self.lately.note(began.elapsed().as_secs_f64()));
+        began.into_iter().for_each(|began| self.lately.note(began.elapsed().as_secs_f64(), spread));
         played
     }
 }
 
-/// How long rounds took lately, in seconds: their mean, the last ones counting most. Before the first it is infinite.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Lately(f64);
+/// How long rounds took lately, in seconds, and so whether threads are worth waking for them. The time of a round on all
+/// threads has the waiting for them in it, which may be much longer than the round: what counts is its time alone.
+#[derive(Clone, Copy, Debug)]
+struct Lately {
+    /// On one thread: a trial, or, while rounds stay there, the mean of the last thousand, which an interruption of some
+    /// milliseconds by another program moves little. First infinite.
+    alone: f64,
+    /// The mean of the last dozens on all threads; first infinite.
+    spread: f64,
+    /// Short rounds on all threads until one is tried alone.
+    until_trial: u32,
+}
 
 impl Lately {
-    /// What threads are woken for, in seconds: handing a round to them and back takes some twenty microseconds.
+    const UNKNOWN: Self = Self { alone: f64::INFINITY, spread: f64::INFINITY, until_trial: 1 };
+    /// Handing a round to threads and back takes some twenty microseconds where they are idle.
     const WORTH: f64 = 1e-4;
+    /// A longer round is not tried alone.
+    const LONG: f64 = 2e-3;
+    /// One of so many short rounds is tried.
+    const TRIAL: u32 = 32;
 
-    fn note(&mut self, seconds: f64) {
-        self.0 = if self.0.is_finite() { self.0 + (seconds - self.0) / 32.0 } else { seconds };
+    fn are_worth_it(&mut self) -> bool {
+        if self.alone < Self::WORTH {
+            return false;
+        }
+        if self.spread < Self::LONG {
+            self.until_trial -= 1;
+            if self.until_trial == 0 {
+                self.until_trial = Self::TRIAL;
+                return false;
+            }
+        }
+        true
     }
 
-    fn is_short(self) -> bool {
-        self.0 < Self::WORTH
+    fn note(&mut self, seconds: f64, spread: bool) {
+        let mean = |of: f64, rounds: f64| if of.is_finite() { of + (seconds - of) / rounds } else { seconds };
+        if spread {
+            self.spread = mean(self.spread, 32.0);
+        } else {
+            self.alone = if self.alone < Self::WORTH { mean(self.alone, 1024.0) } else { seconds };
+        }
     }
 }
 
@@ -325,21 +354,35 @@ fn panic_message(payload: &(dyn Any + Send)) -> &str {
 mod tests {
     use super::*;
 
+    /// How many of so many rounds are spread that take so long alone, and so much longer spread.
+    fn spread(lately: &mut Lately, rounds: u32, alone: f64, waiting: f64) -> u32 {
+        let play = |_| {
+            let spread = lately.are_worth_it();
+            lately.note(if spread { alone / 2.0 + waiting } else { alone }, spread);
+            u32::from(spread)
+        };
+        (0..rounds).map(play).sum()
+    }
+
     #[test]
     fn short_rounds_wake_no_threads_until_they_are_long_again() {
-        let mut lately = Lately(f64::INFINITY);
-        assert!(!lately.is_short(), "nothing is known before the first round");
-        let mut rounds_until = |seconds: f64, is_short: bool| {
-            (1..1_000).find(|_| {
-                lately.note(seconds);
-                lately.is_short() == is_short
-            })
-        };
-        assert_eq!(rounds_until(1e-5, true), Some(1));
-        // An evaluation of 50 ms among them counts.
-        assert_eq!(rounds_until(5e-2, false), Some(1));
-        assert!((100..400).contains(&rounds_until(1e-5, true).unwrap()));
-        assert!((1..50).contains(&rounds_until(2e-4, false).unwrap()));
+        let mut lately = Lately::UNKNOWN;
+        // Also where the others are busy, so that waiting for them takes longest, and where this one is interrupted.
+        assert_eq!(spread(&mut lately, 100, 1e-5, 2e-4), 1);
+        assert_eq!(spread(&mut lately, 1, 4e-3, 2e-4), 0);
+        assert_eq!(spread(&mut lately, 1_000, 1e-5, 2e-4), 0);
+        // Evaluations in every tenth round, longer than all others.
+        let mut seldom = 0;
+        for _ in 0..100 {
+            spread(&mut lately, 9, 1e-5, 2e-5);
+            seldom += spread(&mut lately, 1, 5e-2, 2e-5);
+        }
+        assert!(seldom > 90, "{seldom}");
+        // Long rounds, on their way to short ones and back.
+        let mut lately = Lately::UNKNOWN;
+        assert_eq!(spread(&mut lately, 100, 1.0, 0.0), 100);
+        assert!(spread(&mut lately, 1_000, 1e-5, 2e-5) < 500);
+        assert!(spread(&mut lately, 1_000, 4e-4, 2e-5) > 600);
     }
 
     #[test]
