@@ -65,6 +65,15 @@ impl States {
     }
 }
 
+/// The states from which one step leads to each.
+pub fn reversed(neighbours: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new(); neighbours.len()];
+    for (from, to) in neighbours.iter().enumerate() {
+        to.iter().for_each(|&to| all[to].push(from));
+    }
+    all
+}
+
 /// From how many states, itself among them, steps lead to this one.
 pub fn leading_to(state: usize, neighbours: &[Vec<usize>]) -> usize {
     let mut leads = vec![false; neighbours.len()];
@@ -96,6 +105,7 @@ mod tests {
         // {0, 2} may lose 0 alone, {1, 2} may lose 1, {0, 1} may lose 0.
         assert_eq!(only.neighbours(Rule::Forward), [vec![1], vec![0], vec![1]]);
         assert_eq!(only.neighbours(Rule::Symmetric), [vec![1], vec![0, 2], vec![1]]);
+        assert_eq!(reversed(&only.neighbours(Rule::Forward)), [vec![1], vec![0, 2], vec![]]);
         assert_eq!(
             (leading_to(2, &only.neighbours(Rule::Forward)), leading_to(0, &only.neighbours(Rule::Forward))),
             (1, 3)

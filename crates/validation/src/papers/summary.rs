@@ -5,10 +5,11 @@
 //! none is; otherwise it does *in part*. It is *open* if there is no verdict on any: all are undecided, not judged, or
 //! no difference.
 
-use super::found::{Found, counted, is_asked};
+use super::found::{Checked, Found, counted, is_asked};
 use super::{Item, Paper};
 use crate::claim::{Check, Claim};
 use crate::results::Row;
+use crate::together::together;
 use crate::verdict::Verdict;
 
 /// The items of results, each with the counts of its verdicts; `None` without a number of ours.
@@ -60,13 +61,26 @@ pub(super) fn sentence(paper: &Paper, found: &Found<'_>) -> String {
     let of = |(standing, words): (Standing, &str)| {
         let mine = items.iter().filter(|(_, counts)| Standing::of(*counts) == standing);
         let name = |(item, counts): &(&Item, Option<[usize; 5]>)| match counts {
-            Some(counts) => format!("{} ({} of {})", item.id, counts[0], counts.iter().sum::<usize>()),
+            Some(counts) => {
+                let (alone, all) = (counts[0], counts.iter().sum::<usize>());
+                let together = found.of_items.get(item.id.as_str()).map_or(alone, |checks| supported_together(checks));
+                let together = if together < alone { format!(", {together} together") } else { String::new() };
+                format!("{} ({alone} of {all}{together})", item.id)
+            }
             None => item.id.clone(),
         };
         let names: Vec<String> = mine.map(name).collect();
         (!names.is_empty()).then(|| format!("{words}: {}", names.join(", ")))
     };
     Standing::ALL.into_iter().filter_map(of).collect::<Vec<_>>().join("; ")
+}
+
+/// How many numbers of a table are supported where all of them are to be right at once.
+fn supported_together(checks: &[Checked<'_>]) -> usize {
+    let rows: Vec<&Row> = checks.iter().flat_map(|(_, check)| &check.rows).collect();
+    let verdicts = together(&rows).into_iter().zip(&rows).filter(|(_, row)| is_asked(row));
+    let verdicts = verdicts.map(|(found, row)| found.map_or(row.verdict, |found| found.verdict));
+    verdicts.filter(|&verdict| verdict == Verdict::Supported).count()
 }
 
 /// So many reasons are told.

@@ -4,7 +4,7 @@
 
 use super::{Details, Measured, Measurement, shown, usage};
 use crate::laboratory::Context;
-use crate::states::{Rule, States, leading_to};
+use crate::states::{Rule, States, leading_to, reversed};
 use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_experiment::error::Error;
 use serde::Deserialize;
@@ -33,6 +33,8 @@ struct Found {
     range: [[usize; 2]; 3],
     /// Share of states from which steps lead to the best one.
     leading: [f64; 3],
+    /// Share of states to which steps lead from the best one.
+    reached: [f64; 3],
 }
 
 fn find(states: &States) -> Found {
@@ -44,6 +46,7 @@ fn find(states: &States) -> Found {
         found.mean[index] = numbers().sum::<usize>() as f64 / count as f64;
         found.range[index] = [numbers().min().unwrap_or(0), numbers().max().unwrap_or(0)];
         found.leading[index] = leading_to(count - 1, &neighbours) as f64 / count as f64;
+        found.reached[index] = leading_to(count - 1, &reversed(&neighbours)) as f64 / count as f64;
     }
     found
 }
@@ -72,25 +75,16 @@ impl Config {
     }
 
     fn report(&self, found: &[Vec<Found>]) -> Measurement {
-        let columns = [
-            "K, m",
-            "states",
-            "SA",
-            "4(K − m)",
-            "ALSA, mean [fewest, most]",
-            "forward, mean [fewest, most]",
-            "lead to the best: SA",
-            "ALSA",
-            "forward",
-        ];
         let mut details = Details::new(
-            format!(
-                "Neighbours of a state, and the share of states from which steps lead to the best, least of {} instances",
-                self.instances
-            ),
-            &columns,
+            format!("Neighbours of a state in {} instances: mean [fewest, most]", self.instances),
+            &["K, m", "states", "SA", "4(K − m)", "ALSA", "ALSA, forward"],
         );
-        let (mut plain, mut symmetric, mut leading) = ([f64::INFINITY, 0.0], 0.0_f64, [1.0_f64; 3]);
+        let mut ways = Details::new(
+            "Steps to the best state, and from it: the least share of states over instances",
+            &["K, m", "to it: SA", "ALSA", "ALSA, forward", "from it: SA", "ALSA", "ALSA, forward"],
+        );
+        let (mut plain, mut symmetric) = ([f64::INFINITY, 0.0], 0.0_f64);
+        let (mut leading, mut reached) = ([1.0_f64; 3], [1.0_f64; 3]);
         for (&[clients, cohort], all) in self.sizes.iter().zip(found) {
             let swaps = (cohort * (clients - cohort)) as f64;
             let bound = (4 * (clients - cohort)) as f64;
@@ -99,16 +93,26 @@ impl Config {
                 ends.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]).expect("there are instances")
             };
             let mean = |rule: usize| all.iter().map(|found| found.mean[rule]).sum::<f64>() / all.len() as f64;
-            let least = [0, 1, 2].map(|rule| all.iter().map(|found| found.leading[rule]).fold(1.0, f64::min));
             let [fewest, most] = range(0).map(|number| number as f64 / swaps);
             plain = [plain[0].min(fewest), plain[1].max(most)];
             symmetric = all.iter().map(|found| found.mean[1] / bound).fold(symmetric, f64::max);
-            leading = std::array::from_fn(|rule| leading[rule].min(least[rule]));
+            let least = |share: fn(&Found) -> [f64; 3]| {
+                [0, 1, 2].map(|rule| all.iter().map(|found| share(found)[rule]).fold(1.0, f64::min))
+            };
+            let [to, from] = [least(|found| found.leading), least(|found| found.reached)];
+            leading = std::array::from_fn(|rule| leading[rule].min(to[rule]));
+            reached = std::array::from_fn(|rule| reached[rule].min(from[rule]));
             let told = |rule: usize| format!("{:.2} {:?}", mean(rule), range(rule));
-            let mut row = vec![format!("{clients}, {cohort}"), all[0].states.to_string(), shown(mean(0)), shown(bound)];
-            row.extend([told(1), told(2)]);
-            row.extend(least.map(shown));
-            details.rows.push(row);
+            let size = format!("{clients}, {cohort}");
+            details.rows.push(vec![
+                size.clone(),
+                all[0].states.to_string(),
+                shown(mean(0)),
+                shown(bound),
+                told(1),
+                told(2),
+            ]);
+            ways.rows.push([size].into_iter().chain(to.into_iter().chain(from).map(shown)).collect());
         }
         let n = self.sizes.len() * self.instances as usize;
         let measured = vec![
@@ -118,7 +122,9 @@ impl Config {
             Measured::exact("SA: least share of states that lead to the best", leading[0], n),
             Measured::exact("ALSA: least share of states that lead to the best", leading[1], n),
             Measured::exact("ALSA, forward: least share of states that lead to the best", leading[2], n),
+            Measured::exact("ALSA: least share of states that the best leads to", reached[1], n),
+            Measured::exact("ALSA, forward: least share of states that the best leads to", reached[2], n),
         ];
-        Measurement::new(measured, vec![details])
+        Measurement::new(measured, vec![details, ways])
     }
 }
