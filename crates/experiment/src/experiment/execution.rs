@@ -130,12 +130,12 @@ impl Rounds<'_> {
     }
 }
 
-/// How long rounds took lately, in seconds, and so whether threads are worth waking for them. The time of a round on all
-/// threads has the waiting for them in it, which may be much longer than the round: what counts is its time alone.
+/// How long rounds took lately, in seconds, and so whether threads are worth waking for them. The time of a round on
+/// all threads has the waiting for them in it, which may be longer than the round: what counts is its time alone.
 #[derive(Clone, Copy, Debug)]
 struct Lately {
-    /// On one thread: a trial, or, while rounds stay there, the mean of the last thousand, which an interruption of some
-    /// milliseconds by another program moves little. First infinite.
+    /// On one thread: a trial, or, while rounds stay there, the mean of the last thousand, which an interruption of
+    /// some milliseconds by another program moves little. First infinite.
     alone: f64,
     /// The mean of the last dozens on all threads; first infinite.
     spread: f64,

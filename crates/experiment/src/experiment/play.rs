@@ -152,7 +152,7 @@ impl Experiment {
         };
         let [initial_file, policy_file] =
             POLICY_FILES.map(|name| folder.filter(|_| sections.record.explain).map(|folder| folder.join(name)));
-        let metrics = sections.metrics(&world.measures);
+        let (metrics, mut rounds) = (sections.metrics(&world.measures), threads.rounds());
         let mut course = Course::new(sections, &metrics);
         let failed = |source: RunError| told(id, source);
         let mut run = match from {
@@ -170,7 +170,6 @@ impl Experiment {
         };
         course.bounded.take(run.bound().map_err(failed)?);
         pace.begin(&mut run);
-        let [mut rounds, mut rounds_again] = [threads.rounds(), threads.rounds()];
         let ended = loop {
             let before = run.round();
             rounds.step(&mut run).map_err(failed)?;
@@ -188,7 +187,7 @@ impl Experiment {
                 let policies = world.policies(&arm.source()).expect("policies that were made before");
                 Run::new(world, &arm.label, policies, settings.clone(), unheard)
             };
-            refine.look(&mut run, watch, again, |again| rounds_again.step(again)).map_err(failed)?;
+            refine.look(&mut run, watch, again, |again| threads.rounds().step(again)).map_err(failed)?;
             let stopped = pace.closed(&run, ended.is_some()).map_err(failed)?;
             if let Some(ended) = ended.or(stopped) {
                 break ended;
