@@ -101,12 +101,12 @@ struct PhasePlan {
 
 impl ConvPlan {
     pub fn new(conv: &Conv, input: Layout, output: Layout) -> Self {
-        Self::with(conv, input, output, WinogradPlan::fits(conv.window) && WinogradPlan::pays(input, output))
+        let winograd = WinogradPlan::fits(conv.window) && WinogradPlan::pays(input, output);
+        Self::with(conv, input, output, winograd.then(|| WinogradPlan::new(conv.window, input, output)))
     }
 
     /// A plan that uses minimal filtering or does not.
-    pub fn with(conv: &Conv, input: Layout, output: Layout, winograd: bool) -> Self {
-        let winograd = winograd.then(|| WinogradPlan::new(conv.window, input, output));
+    pub fn with(conv: &Conv, input: Layout, output: Layout, winograd: Option<WinogradPlan>) -> Self {
         let Window { size, stride, padding } = conv.window;
         let Shape { channels, height, width } = input.shape;
         let batch = input.batch;

@@ -1,18 +1,20 @@
 //! Convolutions with 3 × 3 kernels and stride 1 by minimal filtering, in the three directions.
 //!
-//! [`winograd`](super::super::kernels::winograd) has the definition. Tiles are worked on in blocks that are chosen from
-//! sizes alone, so that transformed tiles stay in the cache until they are multiplied.
+//! [`winograd`](super::super::kernels::winograd) has the definition. Tiles have the size that takes fewer
+//! multiplications, and are worked on in blocks that are chosen from sizes alone, so that transformed tiles stay in the
+//! cache until they are multiplied.
 
 use super::super::build::Window;
 use super::super::kernels::Layout;
 use super::super::kernels::correlate::Finish;
+use super::super::kernels::winograd::filters::{Filter, Side};
 use super::super::kernels::winograd::gradient::{KernelGradient, SlopeTransform, Turn, Turned, TurnedTransform};
+use super::super::kernels::winograd::position_stride;
 use super::super::kernels::winograd::product::Product;
 use super::super::kernels::winograd::tiles::Tiling;
 use super::super::kernels::winograd::transform::{
-    InputTransform, KernelTransform, LINES, OutputTransform, line_length,
+    InputTransform, KernelTransform, OutputTransform, line_length, lines,
 };
-use super::super::kernels::winograd::{POSITIONS, position_stride};
 use super::Resources;
 use crate::lanes::{LANES, run};
 
@@ -36,6 +38,47 @@ const LEAST_TILES: usize = 128;
 /// pass is about as fast as the direct one, with 16 it is slower.
 const CHANNELS: usize = 32;
 
+/// What it takes to transform a kernel, write it and read it again, in vectors of tiles that it is multiplied by.
+const KERNEL: usize = 5;
+
+/// Outputs along a side of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    Two,
+    Four,
+}
+
+impl Size {
+    /// The one that takes less time.
+    fn of(output: Layout) -> Self {
+        let cost = |size: Self| size.positions() * (size.vectors(output) + KERNEL);
+        if cost(Self::Four) < cost(Self::Two) { Self::Four } else { Self::Two }
+    }
+
+    const fn side(self) -> usize {
+        match self {
+            Self::Two => 2,
+            Self::Four => 4,
+        }
+    }
+
+    /// Numbers that a tile or a kernel is transformed to.
+    const fn positions(self) -> usize {
+        (self.side() + 2) * (self.side() + 2)
+    }
+
+    /// Tile rows and columns of an output.
+    const fn tiles(self, output: Layout) -> (usize, usize) {
+        (output.shape.height.div_ceil(self.side()), output.shape.width.div_ceil(self.side()))
+    }
+
+    /// Vectors of all tiles of an output.
+    const fn vectors(self, output: Layout) -> usize {
+        let (rows, columns) = self.tiles(output);
+        rows * (columns * output.batch).div_ceil(LANES)
+    }
+}
+
 /// Positions, tiles and memory of a convolution for one batch size.
 #[derive(Clone, Debug)]
 pub struct WinogradPlan {
@@ -50,6 +93,7 @@ struct Pass {
     from: Layout,
     to: Layout,
     padding: usize,
+    size: Size,
     tiling: Tiling,
     /// Outputs of a group.
     group: usize,
@@ -61,6 +105,7 @@ struct Pass {
 /// The gradient by the weights.
 #[derive(Clone, Debug)]
 struct Gradient {
+    size: Size,
     turned: Turned,
     tiling: Tiling,
     /// Numbers from a position to the next among values.
@@ -72,11 +117,6 @@ struct Gradient {
     line: usize,
 }
 
-/// Tile rows and columns of an output.
-const fn tiles(output: Layout) -> (usize, usize) {
-    (output.shape.height.div_ceil(2), output.shape.width.div_ceil(2))
-}
-
 impl WinogradPlan {
     /// Whether a convolution has the form for it.
     pub fn fits(window: Window) -> bool {
@@ -86,17 +126,27 @@ impl WinogradPlan {
     /// Whether a convolution that fits is faster this way: with enough channels to share the transforms, and tiles that
     /// are not mostly beyond the edge.
     pub fn pays(input: Layout, output: Layout) -> bool {
-        let (rows, columns) = tiles(output);
-        let products = POSITIONS * rows * (columns * output.batch).div_ceil(LANES);
+        let size = Size::of(output);
+        let products = size.positions() * size.vectors(output);
         let direct = 9 * output.shape.height * output.vectors();
         input.shape.channels.min(output.shape.channels) >= CHANNELS && 5 * products <= 4 * direct
     }
 
     pub fn new(window: Window, input: Layout, output: Layout) -> Self {
         Self {
-            forward: Pass::new(input, output, window.padding),
-            back: Pass::new(output, input, 2 - window.padding),
-            gradient: Gradient::new(input, output),
+            forward: Pass::new(input, output, window.padding, Size::of(output)),
+            back: Pass::new(output, input, 2 - window.padding, Size::of(input)),
+            gradient: Gradient::new(input, output, Size::of(output)),
+        }
+    }
+
+    /// The same with tiles of one size.
+    #[cfg(test)]
+    fn with(window: Window, input: Layout, output: Layout, size: Size) -> Self {
+        Self {
+            forward: Pass::new(input, output, window.padding, size),
+            back: Pass::new(output, input, 2 - window.padding, size),
+            gradient: Gradient::new(input, output, size),
         }
     }
 
@@ -132,6 +182,21 @@ impl WinogradPlan {
 
     /// The gradient by the weights.
     pub fn weight_gradient(&self, input: &[f32], slopes: &[f32], out: &mut [f32], resources: Resources<'_>) {
+        match self.gradient.size {
+            Size::Two => self.gradient_by_tiles::<2, 4>(input, slopes, out, resources),
+            Size::Four => self.gradient_by_tiles::<4, 6>(input, slopes, out, resources),
+        }
+    }
+
+    fn gradient_by_tiles<const M: usize, const N: usize>(
+        &self,
+        input: &[f32],
+        slopes: &[f32],
+        out: &mut [f32],
+        resources: Resources<'_>,
+    ) where
+        Side<M, N>: Filter<M, N>,
+    {
         let Resources { work, path } = resources;
         let Gradient { turned, tiling, values: values_stride, slopes: strides, line, .. } = &self.gradient;
         let (from, to, padding) = (self.forward.from, self.forward.to, self.forward.padding);
@@ -141,12 +206,16 @@ impl WinogradPlan {
         run(path, Turn { input, layout: from, padding, turned: *turned, out: &mut *turned_input });
         for (index, block) in tiling.blocks.iter().enumerate() {
             let input = &*turned_input;
-            run(path, TurnedTransform { input, turned: *turned, block, stride: values_stride, values: &mut *values });
+            run(
+                path,
+                TurnedTransform::<M, N> { input, turned: *turned, block, stride: values_stride, values: &mut *values },
+            );
             let (values_out, lines) = (&mut *transformed, &mut *lines);
-            run(path, SlopeTransform { slopes, layout: to, block, strides, values: values_out, lines, line });
+            run(path, SlopeTransform::<M, N> { slopes, layout: to, block, strides, values: values_out, lines, line });
             run(
                 path,
                 Product {
+                    positions: N * N,
                     left: transformed,
                     left_strides: strides,
                     right: values,
@@ -160,7 +229,7 @@ impl WinogradPlan {
                 },
             );
         }
-        run(path, KernelGradient { products, stride: products_stride, channels: from.shape.channels, out });
+        run(path, KernelGradient::<M, N> { products, stride: products_stride, channels: from.shape.channels, out });
     }
 }
 
@@ -170,39 +239,56 @@ fn parts<const COUNT: usize>(mut work: &mut [f32], lengths: [usize; COUNT]) -> [
 }
 
 impl Pass {
-    fn new(from: Layout, to: Layout, padding: usize) -> Self {
+    fn new(from: Layout, to: Layout, padding: usize, size: Size) -> Self {
         let (channels, outputs) = (from.shape.channels, to.shape.channels);
-        let (rows, columns) = tiles(to);
-        // A vector of tiles takes a kibibyte for each channel, and for each output of a group.
-        let is_large = POSITIONS * channels * outputs * 4 >= LARGE * 1024;
+        let (rows, columns) = size.tiles(to);
+        let is_large = size.positions() * channels * outputs * 4 >= LARGE * 1024;
         let least = if is_large { LARGE_VECTORS } else { 3 };
-        let limit = (BUDGET / (channels + GROUP.min(outputs))).max(least);
+        // What a vector of tiles takes for each channel, and for each output of a group.
+        let bytes = size.positions() * LANES * size_of::<f32>();
+        let limit = (BUDGET * 1024 / bytes / (channels + GROUP.min(outputs))).max(least);
         let tiling = Tiling::new(rows, columns, from.batch, limit);
         let vectors = tiling.vectors();
-        let group = if channels * vectors > 2 * BUDGET { outputs } else { GROUP.min(outputs) };
+        let group = if channels * vectors * bytes > 2 * BUDGET * 1024 { outputs } else { GROUP.min(outputs) };
         let strides = [
             position_stride(outputs * position_stride(channels)),
             position_stride(channels * vectors * LANES),
             position_stride(group * vectors * LANES),
         ];
         let line = line_length(tiling.columns(), from.batch);
-        Self { from, to, padding, tiling, group, strides, line }
+        Self { from, to, padding, size, tiling, group, strides, line }
     }
 
     /// Kernels, values, products, lines.
     fn lengths(&self) -> [usize; 4] {
-        let [kernels, values, products] = self.strides.map(|stride| POSITIONS * stride);
-        [kernels, values, products, LINES * self.line]
+        let [kernels, values, products] = self.strides.map(|stride| self.size.positions() * stride);
+        [kernels, values, products, lines(self.size.side()) * self.line]
     }
 
     fn run(
+        &self,
+        kernels: (&[f32], bool),
+        finish: (&[f32], Finish),
+        input: &[f32],
+        out: &mut [f32],
+        resources: Resources<'_>,
+    ) {
+        match self.size {
+            Size::Two => self.run_tiles::<2, 4>(kernels, finish, input, out, resources),
+            Size::Four => self.run_tiles::<4, 6>(kernels, finish, input, out, resources),
+        }
+    }
+
+    fn run_tiles<const M: usize, const N: usize>(
         &self,
         (weights, turned): (&[f32], bool),
         (bias, finish): (&[f32], Finish),
         input: &[f32],
         out: &mut [f32],
         Resources { work, path }: Resources<'_>,
-    ) {
+    ) where
+        Side<M, N>: Filter<M, N>,
+    {
         let [kernels_stride, values_stride, products_stride] = self.strides;
         let [kernels, values, products, lines] = parts(work, self.lengths());
         let (channels, all) = (self.from.shape.channels, self.to.shape.channels);
@@ -210,13 +296,20 @@ impl Pass {
         let left_strides = (kernels_stride, position_stride(channels));
         run(
             path,
-            KernelTransform { weights, outputs: all, channels, turned, strides: left_strides, out: &mut *kernels },
+            KernelTransform::<M, N> {
+                weights,
+                outputs: all,
+                channels,
+                turned,
+                strides: left_strides,
+                out: &mut *kernels,
+            },
         );
         for block in &self.tiling.blocks {
             let (values_out, lines) = (&mut *values, &mut *lines);
             run(
                 path,
-                InputTransform {
+                InputTransform::<M, N> {
                     input,
                     layout,
                     padding,
@@ -232,6 +325,7 @@ impl Pass {
                 run(
                     path,
                     Product {
+                        positions: N * N,
                         left: kernels,
                         left_strides,
                         right: values,
@@ -246,7 +340,7 @@ impl Pass {
                 );
                 run(
                     path,
-                    OutputTransform {
+                    OutputTransform::<M, N> {
                         products,
                         stride: products_stride,
                         block,
@@ -265,17 +359,19 @@ impl Pass {
 }
 
 impl Gradient {
-    fn new(input: Layout, output: Layout) -> Self {
-        let (rows, columns) = tiles(output);
+    fn new(input: Layout, output: Layout, size: Size) -> Self {
+        let (rows, columns) = size.tiles(output);
         let outputs = output.shape.channels;
-        let turned = Turned::new((rows, columns), input.batch, input.shape.channels);
-        // Positions of a tile take 64 bytes for each channel, and for each output.
-        let most = (BUDGET * 1024 / 64 / (turned.channels + outputs)).max(LEAST_TILES);
+        let turned = Turned::new((rows, columns), size.side(), input.batch, input.shape.channels);
+        // What the positions of a tile take for each channel, and for each output.
+        let bytes = size.positions() * size_of::<f32>();
+        let most = (BUDGET * 1024 / bytes / (turned.channels + outputs)).max(LEAST_TILES);
         let tiling = Tiling::new(rows, columns, input.batch, most / LANES);
         let numbers = tiling.numbers();
         // The last vector of a strip is written whole.
         let row = position_stride(numbers + LANES);
         Self {
+            size,
             turned,
             values: position_stride(numbers * turned.channels),
             slopes: (position_stride(outputs * row), row),
@@ -287,12 +383,13 @@ impl Gradient {
 
     /// Turned input, values, slopes, products, lines.
     fn lengths(&self) -> [usize; 5] {
+        let positions = self.size.positions();
         [
             self.turned.numbers(),
-            POSITIONS * self.values,
-            POSITIONS * self.slopes.0,
-            POSITIONS * self.products,
-            LINES * self.line,
+            positions * self.values,
+            positions * self.slopes.0,
+            positions * self.products,
+            lines(self.size.side()) * self.line,
         ]
     }
 }

@@ -14,9 +14,10 @@
 )]
 
 use super::super::{Layout, whole_vectors};
+use super::filters::{Filter, Side};
 use super::product::{Panels, Product};
 use super::tiles::Block;
-use super::transform::{four, spread, store_tile, tile_filter};
+use super::transform::{row_of, several, spread, store_tile};
 use crate::lanes::{Kernel, LANES, Lanes, transpose};
 
 /// Sizes of a turned input.
@@ -33,9 +34,9 @@ pub struct Turned {
 }
 
 impl Turned {
-    /// The input of `rows × columns` tiles.
-    pub const fn new(tiles: (usize, usize), batch: usize, channels: usize) -> Self {
-        Self { rows: 2 * tiles.0 + 2, columns: 2 * tiles.1 + 2, batch, channels: whole_vectors(channels) }
+    /// The input of `rows × columns` tiles of `side × side` outputs.
+    pub const fn new(tiles: (usize, usize), side: usize, batch: usize, channels: usize) -> Self {
+        Self { rows: side * tiles.0 + 2, columns: side * tiles.1 + 2, batch, channels: whole_vectors(channels) }
     }
 
     /// Numbers in all.
@@ -101,7 +102,7 @@ impl Kernel for Turn<'_> {
 }
 
 /// Transforms the tiles of a block of a turned input.
-pub struct TurnedTransform<'a> {
+pub struct TurnedTransform<'a, const M: usize, const N: usize> {
     /// The result of [`Turn`].
     pub input: &'a [f32],
     /// Its sizes.
@@ -114,7 +115,10 @@ pub struct TurnedTransform<'a> {
     pub values: &'a mut [f32],
 }
 
-impl Kernel for TurnedTransform<'_> {
+impl<const M: usize, const N: usize> Kernel for TurnedTransform<'_, M, N>
+where
+    Side<M, N>: Filter<M, N>,
+{
     type Output = ();
     // It fills panels of that kernel.
     const WIDE_PAYS: bool = Product::WIDE_PAYS;
@@ -126,14 +130,18 @@ impl Kernel for TurnedTransform<'_> {
         let panels = Panels::new(vectors, block.numbers, WIDE);
         let column = turned.batch * turned.channels;
         for strip in &block.strips {
-            let start = 2 * strip.row * turned.row() + 2 * strip.column * column;
+            let start = M * strip.row * turned.row() + M * strip.column * column;
             for tile_column in 0..strip.columns {
                 for example in 0..turned.batch {
                     let number = strip.number + tile_column * turned.batch + example;
-                    let start = start + 2 * tile_column * column + example * turned.channels;
+                    let start = start + M * tile_column * column + example * turned.channels;
                     for vector in 0..vectors {
                         let from = &input[start + vector * LANES..];
-                        tile(from, turned.row(), column, &mut values[panels.offset(number, vector)..], stride);
+                        let mut columns = [[Lanes::ZERO; N]; N];
+                        for j in 0..N {
+                            columns[j] = Side::<M, N>::tile(several(from, j * column, turned.row()));
+                        }
+                        store_tile::<M, N>(&columns, &mut values[panels.offset(number, vector)..], stride);
                     }
                 }
             }
@@ -141,17 +149,8 @@ impl Kernel for TurnedTransform<'_> {
     }
 }
 
-#[inline(always)]
-fn tile(from: &[f32], row: usize, column: usize, values: &mut [f32], stride: usize) {
-    let mut columns = [[Lanes::ZERO; 4]; 4];
-    for j in 0..4 {
-        columns[j] = tile_filter(four(from, j * column, row));
-    }
-    store_tile(&columns, values, stride);
-}
-
 /// Transforms the slopes of a block of tiles.
-pub struct SlopeTransform<'a> {
+pub struct SlopeTransform<'a, const M: usize, const N: usize> {
     /// Derivatives of the loss by the output planes.
     pub slopes: &'a [f32],
     /// Their layout.
@@ -168,7 +167,10 @@ pub struct SlopeTransform<'a> {
     pub line: usize,
 }
 
-impl Kernel for SlopeTransform<'_> {
+impl<const M: usize, const N: usize> Kernel for SlopeTransform<'_, M, N>
+where
+    Side<M, N>: Filter<M, N>,
+{
     type Output = ();
     const WIDE_PAYS: bool = true;
 
@@ -177,29 +179,27 @@ impl Kernel for SlopeTransform<'_> {
         let Self { slopes, layout: Layout { shape, batch, row }, block, strides, values, lines, line } = self;
         for output in 0..shape.channels {
             for strip in &block.strips {
-                for i in 0..2 {
-                    let lines = &mut lines[2 * i * line..][..2 * line];
-                    let y = 2 * strip.row + i;
+                for i in 0..M {
+                    let lines = &mut lines[M * i * line..][..M * line];
+                    let y = M * strip.row + i;
                     if y < shape.height {
                         let from = &slopes[(output * shape.height + y) * row..];
-                        let sides = lines.split_at_mut(line);
-                        spread(from, shape.width, batch, 2 * strip.column, strip.columns, sides);
+                        spread::<M>(from, (shape.width, batch), M * strip.column, strip.columns, lines);
                     } else {
                         lines.fill(0.0);
                     }
                 }
                 for vector in 0..strip.vectors {
                     let at = vector * LANES;
-                    let mut columns = [[Lanes::ZERO; 4]; 2];
-                    for j in 0..2 {
-                        let upper = Lanes::load(&lines[j * line + at..]);
-                        columns[j] = slope_filter([upper, Lanes::load(&lines[(2 + j) * line + at..])]);
+                    let mut columns = [[Lanes::ZERO; N]; M];
+                    for j in 0..M {
+                        columns[j] = Side::<M, N>::slopes(several(lines, j * line + at, M * line));
                     }
                     let values = &mut values[output * strides.1 + strip.number + at..];
-                    for i in 0..4 {
-                        let positions = slope_filter([columns[0][i], columns[1][i]]);
-                        for j in 0..4 {
-                            positions[j].store(&mut values[(4 * i + j) * strides.0..]);
+                    for i in 0..N {
+                        let positions = Side::<M, N>::slopes(row_of(&columns, i));
+                        for j in 0..N {
+                            positions[j].store(&mut values[(N * i + j) * strides.0..]);
                         }
                     }
                 }
@@ -208,14 +208,8 @@ impl Kernel for SlopeTransform<'_> {
     }
 }
 
-/// `A x`.
-#[inline(always)]
-fn slope_filter(x: [Lanes; 2]) -> [Lanes; 4] {
-    [x[0], x[0] + x[1], x[0] - x[1], x[1]]
-}
-
 /// Transforms products back to kernels.
-pub struct KernelGradient<'a> {
+pub struct KernelGradient<'a, const M: usize, const N: usize> {
     /// The result of [`Product`].
     pub products: &'a [f32],
     /// Numbers from a position to the next.
@@ -226,7 +220,10 @@ pub struct KernelGradient<'a> {
     pub out: &'a mut [f32],
 }
 
-impl Kernel for KernelGradient<'_> {
+impl<const M: usize, const N: usize> Kernel for KernelGradient<'_, M, N>
+where
+    Side<M, N>: Filter<M, N>,
+{
     type Output = ();
     const WIDE_PAYS: bool = true;
 
@@ -237,13 +234,13 @@ impl Kernel for KernelGradient<'_> {
         for (output, kernels) in self.out.chunks_exact_mut(9 * self.channels).enumerate() {
             for (vector, kernels) in kernels.chunks_mut(9 * LANES).enumerate() {
                 let products = &self.products[output * row + vector * LANES..];
-                let mut columns = [[Lanes::ZERO; 3]; 4];
-                for j in 0..4 {
-                    columns[j] = kernel_filter(four(products, j * stride, 4 * stride));
+                let mut columns = [[Lanes::ZERO; 3]; N];
+                for j in 0..N {
+                    columns[j] = Side::<M, N>::gradient(several(products, j * stride, N * stride));
                 }
                 let mut numbers = [Lanes::ZERO; LANES];
                 for y in 0..3 {
-                    let row = kernel_filter([columns[0][y], columns[1][y], columns[2][y], columns[3][y]]);
+                    let row = Side::<M, N>::gradient(row_of(&columns, y));
                     for x in 0..3 {
                         numbers[3 * y + x] = row[x];
                     }
@@ -261,12 +258,4 @@ impl Kernel for KernelGradient<'_> {
             }
         }
     }
-}
-
-/// `Gᵀ x`.
-#[inline(always)]
-fn kernel_filter(x: [Lanes; 4]) -> [Lanes; 3] {
-    let half = Lanes::splat(0.5);
-    let (sum, difference) = (half * (x[1] + x[2]), half * (x[1] - x[2]));
-    [x[0] + sum, difference, sum + x[3]]
 }

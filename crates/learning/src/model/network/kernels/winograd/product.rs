@@ -11,7 +11,6 @@
 //! ([`Panels`]); the numbers of a row of `L` are read one by one from as many addresses as the tile has rows, which
 //! keeps LLVM from making vectors of them.
 
-use super::POSITIONS;
 use crate::lanes::{Kernel, LANES, Lanes};
 
 /// How the right factor is packed: its vectors are divided into panels of `panel` vectors and, for the rest, of one;
@@ -51,6 +50,8 @@ impl Panels {
 
 /// Products at all positions.
 pub struct Product<'a> {
+    /// Positions.
+    pub positions: usize,
     /// The left factor: position × row × step.
     pub left: &'a [f32],
     /// Numbers from a position to the next, and from a row to the next: a multiple of 16.
@@ -80,7 +81,7 @@ impl Kernel for Product<'_> {
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
         let panel = Panels::new(self.vectors, self.steps, WIDE).panel;
-        for position in 0..POSITIONS {
+        for position in 0..self.positions {
             let mut vector = 0;
             while vector < self.vectors {
                 let is_full = vector + panel <= self.vectors;

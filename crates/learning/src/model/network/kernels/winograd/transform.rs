@@ -1,7 +1,8 @@
 //! Kernels and tiles to 16 positions, and products back to outputs.
 //!
-//! See [`super`] for the matrices. The columns of a row are first separated into even and odd ones, since those of
-//! neighbouring tiles are two apart: then numbers of consecutive tiles and examples lie side by side.
+//! See [`super`] for the matrices. The columns of a row are first dealt to `M` lines in turn, since those of
+//! neighbouring tiles of `M × M` outputs are `M` apart: then numbers of consecutive tiles and examples lie side by
+//! side.
 
 #![expect(
     clippy::needless_range_loop,
@@ -10,18 +11,30 @@
 
 use super::super::correlate::Finish;
 use super::super::{Layout, whole_vectors};
-use super::POSITIONS;
+use super::filters::{Filter, Side};
 use super::product::{Panels, Product};
 use super::tiles::Block;
 use crate::lanes::{Kernel, LANES, Lanes, keep_vectors_whole, transpose};
 
-/// Numbers of one line of even or odd columns: one column more than there are tiles, and room for writes beyond it.
+/// Numbers of one line of columns: one column more than there are tiles, and room for writes beyond it.
 pub const fn line_length(columns: usize, batch: usize) -> usize {
     whole_vectors((columns + 1) * batch) + LANES
 }
 
-/// Lines of working memory of a transform, each of [`line_length`].
-pub const LINES: usize = 8;
+/// Lines of working memory of transforms of tiles of `side × side` outputs, each of [`line_length`].
+pub const fn lines(side: usize) -> usize {
+    side * (side + 2)
+}
+
+/// Row `index` of columns.
+#[inline(always)]
+pub(super) fn row_of<const ROWS: usize, const N: usize>(columns: &[[Lanes; ROWS]; N], index: usize) -> [Lanes; N] {
+    let mut row = [Lanes::ZERO; N];
+    for column in 0..N {
+        row[column] = columns[column][index];
+    }
+    row
+}
 
 /// Copies a column; whole vectors are read and written.
 #[inline(always)]
@@ -38,22 +51,22 @@ pub(super) fn copy_column(from: &[f32], to: &mut [f32], batch: usize) {
     }
 }
 
-/// Separates `count` even and odd columns of a row of `width`, the first of them column `first` (a wrapped negative
+/// Deals `M · count` columns of a row of `width` to `M` lines, the first of them column `first` (a wrapped negative
 /// number left of the row); columns outside are zero.
 #[inline(always)]
-pub(super) fn spread(
+pub(super) fn spread<const M: usize>(
     row: &[f32],
-    width: usize,
-    batch: usize,
+    (width, batch): (usize, usize),
     first: usize,
     count: usize,
-    (even, odd): (&mut [f32], &mut [f32]),
+    lines: &mut [f32],
 ) {
     let padded = whole_vectors(batch);
-    for column in 0..count {
-        let at = column * batch;
-        for (side, line) in [&mut *even, &mut *odd].into_iter().enumerate() {
-            let x = first.wrapping_add(2 * column + side);
+    let length = lines.len() / M;
+    for (side, line) in lines.chunks_exact_mut(length).enumerate() {
+        for column in 0..count {
+            let at = column * batch;
+            let x = first.wrapping_add(M * column + side);
             if x < width {
                 copy_column(&row[x * batch..], &mut line[at..], batch);
             } else {
@@ -63,31 +76,18 @@ pub(super) fn spread(
     }
 }
 
-/// Four vectors, each `stride` numbers after the one before.
+/// `N` vectors, each `stride` numbers after the one before.
 #[inline(always)]
-pub(super) fn four(numbers: &[f32], start: usize, stride: usize) -> [Lanes; 4] {
-    [
-        Lanes::load(&numbers[start..]),
-        Lanes::load(&numbers[start + stride..]),
-        Lanes::load(&numbers[start + 2 * stride..]),
-        Lanes::load(&numbers[start + 3 * stride..]),
-    ]
-}
-
-/// `Bᵀ x`.
-#[inline(always)]
-pub(super) fn tile_filter(x: [Lanes; 4]) -> [Lanes; 4] {
-    [x[0] - x[2], x[1] + x[2], x[2] - x[1], x[3] - x[1]]
-}
-
-/// `Aᵀ x`.
-#[inline(always)]
-fn output_filter(x: [Lanes; 4]) -> [Lanes; 2] {
-    [(x[0] + x[1]) + x[2], (x[1] - x[2]) + x[3]]
+pub(super) fn several<const N: usize>(numbers: &[f32], start: usize, stride: usize) -> [Lanes; N] {
+    let mut vectors = [Lanes::ZERO; N];
+    for index in 0..N {
+        vectors[index] = Lanes::load(&numbers[start + index * stride..]);
+    }
+    vectors
 }
 
 /// Transforms kernels, as the left factor of a [`Product`].
-pub struct KernelTransform<'a> {
+pub struct KernelTransform<'a, const M: usize, const N: usize> {
     /// Weights of a convolution, output × channel × row × column.
     pub weights: &'a [f32],
     /// Outputs of the product.
@@ -102,8 +102,12 @@ pub struct KernelTransform<'a> {
     pub out: &'a mut [f32],
 }
 
-impl Kernel for KernelTransform<'_> {
+impl<const M: usize, const N: usize> Kernel for KernelTransform<'_, M, N>
+where
+    Side<M, N>: Filter<M, N>,
+{
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
@@ -120,18 +124,18 @@ impl Kernel for KernelTransform<'_> {
                         if kernel.len() < LANES { Lanes::load_partial(kernel) } else { Lanes::load(kernel) };
                 }
                 transpose(&mut numbers);
-                let mut columns = [[Lanes::ZERO; 4]; 3];
+                if turned {
+                    numbers[..9].reverse();
+                }
+                let mut columns = [[Lanes::ZERO; N]; 3];
                 for x in 0..3 {
-                    columns[x] = kernel_filter([numbers[x], numbers[3 + x], numbers[6 + x]]);
+                    columns[x] = Side::<M, N>::kernel([numbers[x], numbers[3 + x], numbers[6 + x]]);
                 }
                 let start = output * strides.1 + first;
-                for i in 0..4 {
-                    // Turning a kernel exchanges the first and the last position of both directions.
-                    let row = if turned { [3, 1, 2, 0][i] } else { i };
-                    let positions = kernel_filter([columns[0][i], columns[1][i], columns[2][i]]);
-                    for j in 0..4 {
-                        let column = if turned { [3, 1, 2, 0][j] } else { j };
-                        positions[j].store(&mut out[(4 * row + column) * strides.0 + start..]);
+                for i in 0..N {
+                    let positions = Side::<M, N>::kernel([columns[0][i], columns[1][i], columns[2][i]]);
+                    for j in 0..N {
+                        positions[j].store(&mut out[(N * i + j) * strides.0 + start..]);
                     }
                 }
             }
@@ -139,16 +143,8 @@ impl Kernel for KernelTransform<'_> {
     }
 }
 
-/// `G x`.
-#[inline(always)]
-fn kernel_filter(x: [Lanes; 3]) -> [Lanes; 4] {
-    let half = Lanes::splat(0.5);
-    let ends = x[0] + x[2];
-    [x[0], half * (ends + x[1]), half * (ends - x[1]), x[2]]
-}
-
 /// Transforms the tiles of a block, as the right factor of a [`Product`].
-pub struct InputTransform<'a> {
+pub struct InputTransform<'a, const M: usize, const N: usize> {
     /// The planes of the input.
     pub input: &'a [f32],
     /// Their layout.
@@ -167,7 +163,10 @@ pub struct InputTransform<'a> {
     pub line: usize,
 }
 
-impl Kernel for InputTransform<'_> {
+impl<const M: usize, const N: usize> Kernel for InputTransform<'_, M, N>
+where
+    Side<M, N>: Filter<M, N>,
+{
     type Output = ();
     // It fills panels of that kernel.
     const WIDE_PAYS: bool = Product::WIDE_PAYS;
@@ -179,49 +178,47 @@ impl Kernel for InputTransform<'_> {
         let line = self.line;
         for channel in 0..shape.channels {
             for strip in &self.block.strips {
-                for i in 0..4 {
-                    let lines = &mut self.lines[2 * i * line..][..2 * line];
-                    let y = (2 * strip.row + i).wrapping_sub(self.padding);
+                for i in 0..N {
+                    let lines = &mut self.lines[M * i * line..][..M * line];
+                    let y = (M * strip.row + i).wrapping_sub(self.padding);
                     if y < shape.height {
                         let from = &self.input[(channel * shape.height + y) * row..];
-                        let first = (2 * strip.column).wrapping_sub(self.padding);
-                        spread(from, shape.width, batch, first, strip.columns + 1, lines.split_at_mut(line));
+                        let first = (M * strip.column).wrapping_sub(self.padding);
+                        spread::<M>(from, (shape.width, batch), first, strip.columns + 1, lines);
                     } else {
                         lines.fill(0.0);
                     }
                 }
                 for vector in 0..strip.vectors {
                     let offset = panels.offset(channel, strip.vector + vector);
-                    tile(self.lines, line, vector * LANES, batch, &mut self.values[offset..], self.stride);
+                    let mut columns = [[Lanes::ZERO; N]; N];
+                    for j in 0..N {
+                        let at = j % M * line + vector * LANES + j / M * batch;
+                        columns[j] = Side::<M, N>::tile(several(self.lines, at, M * line));
+                    }
+                    store_tile::<M, N>(&columns, &mut self.values[offset..], self.stride);
                 }
             }
         }
     }
 }
 
-#[inline(always)]
-fn tile(lines: &[f32], line: usize, at: usize, batch: usize, values: &mut [f32], stride: usize) {
-    let mut columns = [[Lanes::ZERO; 4]; 4];
-    for j in 0..4 {
-        let at = j % 2 * line + at + j / 2 * batch;
-        columns[j] = tile_filter(four(lines, at, 2 * line));
-    }
-    store_tile(&columns, values, stride);
-}
-
 /// Stores `c B`, whose columns `Bᵀ c` are given.
 #[inline(always)]
-pub(super) fn store_tile(columns: &[[Lanes; 4]; 4], values: &mut [f32], stride: usize) {
-    for i in 0..4 {
-        let row = tile_filter([columns[0][i], columns[1][i], columns[2][i], columns[3][i]]);
-        for j in 0..4 {
-            row[j].store(&mut values[(4 * i + j) * stride..]);
+pub(super) fn store_tile<const M: usize, const N: usize>(columns: &[[Lanes; N]; N], values: &mut [f32], stride: usize)
+where
+    Side<M, N>: Filter<M, N>,
+{
+    for i in 0..N {
+        let row = Side::<M, N>::tile(row_of(columns, i));
+        for j in 0..N {
+            row[j].store(&mut values[(N * i + j) * stride..]);
         }
     }
 }
 
 /// Transforms products back to outputs.
-pub struct OutputTransform<'a> {
+pub struct OutputTransform<'a, const M: usize, const N: usize> {
     /// The result of [`Product`].
     pub products: &'a [f32],
     /// Numbers from a position to the next.
@@ -244,8 +241,12 @@ pub struct OutputTransform<'a> {
     pub line: usize,
 }
 
-impl Kernel for OutputTransform<'_> {
+impl<const M: usize, const N: usize> Kernel for OutputTransform<'_, M, N>
+where
+    Side<M, N>: Filter<M, N>,
+{
     type Output = ();
+    const WIDE_PAYS: bool = true;
 
     #[inline(always)]
     fn run<const WIDE: bool>(mut self) {
@@ -258,15 +259,15 @@ impl Kernel for OutputTransform<'_> {
                     let offset = (output * self.block.vectors + strip.vector + vector) * LANES;
                     self.tile(offset, vector * LANES);
                 }
-                let columns = (2 * strip.columns).min(shape.width - 2 * strip.column);
-                let (lines, joined) = self.lines.split_at_mut(4 * self.line);
-                for y in 0..2.min(shape.height - 2 * strip.row) {
-                    let sides = &lines[2 * y * self.line..][..2 * self.line];
+                let columns = (M * strip.columns).min(shape.width - M * strip.column);
+                let (lines, joined) = self.lines.split_at_mut(M * M * self.line);
+                for y in 0..M.min(shape.height - M * strip.row) {
+                    let sides = &lines[M * y * self.line..][..M * self.line];
                     for column in 0..columns {
-                        let from = &sides[column % 2 * self.line + column / 2 * batch..];
+                        let from = &sides[column % M * self.line + column / M * batch..];
                         copy_column(from, &mut joined[column * batch..], batch);
                     }
-                    let start = ((first + output) * shape.height + 2 * strip.row + y) * row + 2 * strip.column * batch;
+                    let start = ((first + output) * shape.height + M * strip.row + y) * row + M * strip.column * batch;
                     finish(joined, bias, self.finish, columns * batch, &mut self.out[start..]);
                 }
             }
@@ -274,18 +275,21 @@ impl Kernel for OutputTransform<'_> {
     }
 }
 
-impl OutputTransform<'_> {
+impl<const M: usize, const N: usize> OutputTransform<'_, M, N>
+where
+    Side<M, N>: Filter<M, N>,
+{
     #[inline(always)]
     fn tile(&mut self, offset: usize, at: usize) {
         let products = &self.products[offset..];
-        let mut columns = [[Lanes::ZERO; 2]; 4];
-        for j in 0..4 {
-            columns[j] = output_filter(four(products, j * self.stride, 4 * self.stride));
+        let mut columns = [[Lanes::ZERO; M]; N];
+        for j in 0..N {
+            columns[j] = Side::<M, N>::output(several(products, j * self.stride, N * self.stride));
         }
-        for y in 0..2 {
-            let row = output_filter([columns[0][y], columns[1][y], columns[2][y], columns[3][y]]);
-            for x in 0..2 {
-                row[x].store(&mut self.lines[(2 * y + x) * self.line + at..]);
+        for y in 0..M {
+            let row = Side::<M, N>::output(row_of(&columns, y));
+            for x in 0..M {
+                row[x].store(&mut self.lines[(M * y + x) * self.line + at..]);
             }
         }
     }
@@ -314,5 +318,3 @@ fn finished(sum: Lanes, finish: Finish, before: Lanes) -> Lanes {
         Finish::Add => before + sum,
     }
 }
-
-const _: () = assert!(POSITIONS == 16, "a tile of 4 × 4 numbers has 16 positions");
