@@ -1,9 +1,9 @@
 //! Hold model of the event queue beside a bare `std::collections::BinaryHeap` in the same run.
 //!
 //! N events are pending; one step pops the earliest and schedules another at +Exp(1), as runs do: every event can be
-//! withdrawn. With cancellation, every tenth step also withdraws a pending event and schedules a replacement. `floor` is the
-//! least that withdrawal takes: a bare heap, the present entry of each event in a table, and entries that are no longer
-//! present skipped. `cargo bench --bench kernel`
+//! withdrawn. With cancellation, every tenth step also withdraws a pending event and schedules a replacement. `floor`
+//! is the least that withdrawal takes: a bare heap, the present entry of each event in a table, and entries that are no
+//! longer present skipped. `cargo bench --bench kernel`
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the wall clock")]
 

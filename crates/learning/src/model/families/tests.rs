@@ -244,8 +244,8 @@ fn losses_and_gradients_are_pytorchs() {
         );
         let loss_expected = expected["loss"].as_f64().unwrap();
         assert!((f64::from(loss) / loss_expected - 1.0).abs() < 1e-6, "{name}: {loss}, expected {loss_expected}");
-        // Single precision loses a few times as much as PyTorch's own: with batch normalisation over five examples a ReLU
-        // that rounding switches moves all slopes before it.
+        // Single precision loses a few times as much as PyTorch's own: with batch normalisation over five examples
+        // a ReLU that rounding switches moves all slopes before it.
         let own = expected["float32"]["gradient"].as_f64().unwrap();
         assert_alike(&network, &gradient, &expected["gradient"], (8.0 * own).max(2e-5));
         if let Some(running) = expected.get("running") {
