@@ -187,7 +187,7 @@ impl Experiment {
                 let policies = world.policies(&arm.source()).expect("policies that were made before");
                 Run::new(world, &arm.label, policies, settings.clone(), unheard)
             };
-            refine.look(&mut run, watch, again, |again| threads.rounds().step(again)).map_err(failed)?;
+            refine.look(&mut run, watch, again, |again| rounds.step(again)).map_err(failed)?;
             let stopped = pace.closed(&run, ended.is_some()).map_err(failed)?;
             if let Some(ended) = ended.or(stopped) {
                 break ended;
