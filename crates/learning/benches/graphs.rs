@@ -18,6 +18,7 @@ use fedgenie_learning::ratings::social::{SocialConfig, SocialPartition, SocialSo
 use fedgenie_learning::ratings::{Part, SplitConfig};
 use fedgenie_learning::task::rating_graph::{ClientGraph, Holdings};
 use rayon::prelude::*;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -98,11 +99,17 @@ struct Client<'a> {
     loss: f64,
 }
 
+thread_local! {
+    /// Kept from step to step, as by a job of several steps.
+    static BUFFERS: RefCell<(Scratch, Vec<f32>)> = RefCell::default();
+}
+
 fn step(clients: &mut [Client<'_>], parameters: &[f32]) {
-    let init = || (Scratch::default(), Vec::new());
-    clients.par_iter_mut().with_max_len(1).for_each_init(init, |(scratch, losses), client| {
-        let batch = (client.held.part(Part::Train), &*client.chosen);
-        client.loss = client.network.loss_and_gradient(parameters, batch, &mut client.gradient, losses, scratch);
+    clients.par_iter_mut().with_max_len(1).for_each(|client| {
+        BUFFERS.with_borrow_mut(|(scratch, losses)| {
+            let batch = (client.held.part(Part::Train), &*client.chosen);
+            client.loss = client.network.loss_and_gradient(parameters, batch, &mut client.gradient, losses, scratch);
+        });
     });
 }
 

@@ -9,7 +9,7 @@
 use fedgenie_core::halt::NEVER;
 use fedgenie_core::rng::{Purpose, Streams};
 use fedgenie_learning::matrix_factorisation::{
-    BprTraining, FactorScores, Job, Moves, Negatives, Outcome, RowRegularisation, UserTable, initial_items,
+    BprTraining, FactorScores, Job, Moves, Negatives, Outcome, RowRegularisation, UserTable, Worker, initial_items,
     initial_user,
 };
 use fedgenie_learning::ranking::evaluate;
@@ -18,10 +18,17 @@ use fedgenie_learning::ratings::source::RatingsSource;
 use fedgenie_learning::ratings::synthetic::SyntheticRatings;
 use fedgenie_learning::ratings::{Filters, Part, RatingsCache, RatingsConfig, SplitConfig};
 use fedgenie_learning::trainer::{Length, Optimizer, OptimizerConfig};
+use rayon::prelude::*;
+use std::cell::RefCell;
 use std::time::Instant;
 
 const DIMENSIONS: usize = 32;
 const CLIENTS: usize = 100;
+
+thread_local! {
+    /// Kept from job to job.
+    static WORKER: RefCell<Worker> = RefCell::default();
+}
 
 /// The least time of several runs, in seconds: others use the machine as well.
 fn least(runs: usize, mut work: impl FnMut()) -> f64 {
@@ -78,7 +85,9 @@ fn main() {
             let seconds = least(5, || {
                 triplets = 0;
                 for cohort in jobs.chunks_exact(CLIENTS) {
-                    settings.train(cohort, true, &mut outcomes);
+                    cohort.par_iter().zip(&mut outcomes).with_max_len(1).for_each(|(job, outcome)| {
+                        WORKER.with_borrow_mut(|worker| worker.train(&settings, job, outcome));
+                    });
                     triplets += outcomes.iter().map(|outcome| outcome.triplets).sum::<u64>();
                 }
             });
