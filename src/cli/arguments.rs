@@ -238,6 +238,10 @@ pub(super) struct ValidateArguments {
     /// Carries nothing out, and writes PAPERS.md and PAPERS.html beside the claims' folder anew from the kept results.
     #[arg(long, conflicts_with_all = ["names", "smoke", "json", "accept_checked", "tune", "out"])]
     pub(super) pages: bool,
+    /// Carries nothing out, and judges kept numbers by the claims as they are written now: sentences, papers' values,
+    /// tables, bounds and explanations. What a claim asks for beyond them is an error.
+    #[arg(long, conflicts_with_all = ["smoke", "json", "accept_checked", "tune", "pages", "plan", "out"])]
+    pub(super) rejudge: bool,
     /// Carries nothing out, and says what each claim would cost on this machine, and what it may decide.
     #[arg(long, conflicts_with_all = ["accept_checked", "tune", "pages"])]
     pub(super) plan: bool,

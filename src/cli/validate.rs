@@ -7,8 +7,8 @@ use fedgenie::experiment::cpu::Cpu;
 use fedgenie::experiment::{Earlier, ROUNDS_PER_LOOK, RunOptions};
 use fedgenie::text::{self, escaped};
 use fedgenie::validation::{
-    self, Budget, Claim, ClaimResult, HEADING, Kept, KeptClaim, Laboratory, NotRun, Provenance, Row, markdown, papers,
-    read_claims, seconds_of_all, table, today, tuning, validate as check,
+    self, Budget, Claim, ClaimResult, HEADING, Kept, KeptClaim, Laboratory, NotRun, Provenance, Row, Verdict, markdown,
+    papers, read_claims, seconds_of_all, table, today, tuning, validate as check,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,10 @@ pub fn validate(arguments: &ValidateArguments, host: &dyn Host) -> Result<u8, Er
     if let Some(name) = &arguments.tune {
         return tune(&folder, name, arguments, host);
     }
-    if arguments.pages {
-        return pages(&folder, arguments.quiet).map(|()| 0);
+    match (arguments.pages, arguments.rejudge) {
+        (true, _) => return pages(&folder, arguments.quiet).map(|()| 0),
+        (_, true) => return rejudge(&folder, arguments),
+        _ => {}
     }
     let budget = if arguments.smoke { Budget::Smoke } else { Budget::Full };
     let claims = read_claims(&folder, &arguments.names)?;
@@ -135,6 +137,51 @@ fn pages(claims: &Path, is_quiet: bool) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Judges kept numbers by the claims as they are now.
+fn rejudge(folder: &Path, arguments: &ValidateArguments) -> Result<u8, Error> {
+    let claims = read_claims(folder, &arguments.names)?;
+    let results = folder.with_file_name(KEPT);
+    let kept = KeptClaim::read_all(&results)?;
+    let mut all = Vec::new();
+    for claim in &claims {
+        let Some(known) = kept.iter().find(|known| known.name == claim.name) else {
+            if !arguments.names.is_empty() {
+                return Err(Error::Usage(format!("claim {}: no results of it are kept; carry it out", claim.name)));
+            }
+            continue;
+        };
+        let now = Provenance { machine: known.provenance.machine.clone(), ..provenance(folder, 1) };
+        all.push((known, known.rejudged(claim, &now)?));
+    }
+    // Nothing is written unless all can be judged.
+    let (mut text, mut numbers, mut unexpected) = (String::new(), 0, 0);
+    for (known, judged) in &all {
+        judged.write(&results)?;
+        let rows = |of: &KeptClaim| of.checks.iter().flat_map(|check| check.rows.clone()).collect::<Vec<Row>>();
+        let before: Vec<Verdict> = rows(known).iter().map(|row| row.verdict).collect();
+        let after = rows(judged);
+        numbers += after.len();
+        unexpected += after.iter().filter(|row| !row.is_as_expected()).count();
+        let count = |of: &mut dyn Iterator<Item = Verdict>| {
+            let of: Vec<Verdict> = of.collect();
+            let counts = Verdict::ALL.map(|verdict| (verdict, of.iter().filter(|found| **found == verdict).count()));
+            let told =
+                counts.iter().filter(|(_, count)| *count > 0).map(|(verdict, count)| format!("{count} {verdict}"));
+            told.collect::<Vec<_>>().join(", ")
+        };
+        let [before, after] = [count(&mut before.into_iter()), count(&mut after.iter().map(|row| row.verdict))];
+        let change = if before == after { after } else { format!("{after}; before: {before}") };
+        text.push_str(&format!("{}: {change}\n", judged.name));
+        if known.made_of.is_none() {
+            let why = "the kept results do not say of which scenarios they are, so that this was not compared";
+            say(&format!("{}: {why}", judged.name));
+        }
+    }
+    pages(folder, arguments.quiet)?;
+    print(&format!("{text}\n{numbers} numbers of {} claims, {unexpected} not as expected\n", all.len()))?;
+    Ok(u8::from(unexpected > 0))
 }
 
 /// Says what claims would cost, and what they may decide.

@@ -36,6 +36,7 @@ use super::learns::Learns;
 use super::statistic::StatisticConfig;
 use super::verdict::{Rule, Verdict};
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::artefacts::hash;
 use fedgenie_experiment::scenario::UntilDecided;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -91,6 +92,9 @@ pub struct Claim {
     pub learns: Option<Learns>,
     /// The checks.
     pub checks: Vec<Check>,
+    /// A digest of what its runs are made of, as far as the claim says it: scenarios with their files, looks, and what
+    /// `[learns]` asks.
+    pub made_of: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -204,6 +208,8 @@ pub struct Check {
     pub because: Option<Because>,
     /// Whether a model decides its numbers, which then count only if that learns.
     pub learns: bool,
+    /// The statistic and its judged numbers, as they are written.
+    pub measured: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -277,7 +283,9 @@ impl Check {
             StatisticConfig::deserialize(toml::Value::Table(table)).map_err(|error| error.message().to_owned())
         };
         let expected = file.expected.by_label();
+        let measured = format!("{}{:?}", file.statistic, file.measure);
         Ok(Self {
+            measured,
             claim: file.claim,
             paper: file.paper,
             item: file.item,
@@ -327,6 +335,8 @@ impl Claim {
         for (name, scenario) in &file.scenarios {
             scenario.check(has_looks).map_err(|message| wrong(format!("scenario.{name}: {message}")))?;
         }
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let made_of = made_of(&text, folder, &file.scenarios)?;
         let check = |(index, check): (usize, CheckFile)| {
             let claim = check.claim.clone();
             let read = Check::new(check).and_then(|check| match has_looks && !check.statistic.suits_looks() {
@@ -337,7 +347,8 @@ impl Claim {
         };
         Ok(Self {
             name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-            folder: path.parent().unwrap_or(Path::new(".")).to_owned(),
+            folder: folder.to_owned(),
+            made_of,
             title: file.title,
             source: file.source,
             paper: file.paper,
@@ -379,6 +390,25 @@ impl Claim {
             other => other,
         }
     }
+}
+
+/// See [`Claim::made_of`]. Comments do not count, nor does what the small budget changes.
+fn made_of(text: &str, folder: &Path, scenarios: &BTreeMap<String, ScenarioUse>) -> Result<String, Error> {
+    let read = |text: &str| toml::from_str::<toml::Table>(text).map_err(|error| Error::Usage(error.to_string()));
+    let mut all = read(text)?;
+    all.retain(|key, _| matches!(key, "scenario" | "learns" | "looks"));
+    if let Some(toml::Value::Table(scenarios)) = all.get_mut("scenario") {
+        scenarios.iter_mut().filter_map(|(_, scenario)| scenario.as_table_mut()).for_each(|scenario| {
+            scenario.remove("smoke");
+        });
+    }
+    let mut parts = vec![all.to_string()];
+    for scenario in scenarios.values() {
+        // What cannot be read is an error when the scenario is.
+        let text = fs::read_to_string(folder.join(&scenario.file)).unwrap_or_default();
+        parts.push(read(&text).map_or(text, |scenario| scenario.to_string()));
+    }
+    Ok(hash(parts.join("\0").as_bytes())[..16].to_owned())
 }
 
 /// Reads the claims of a folder, in the order of their names; of `names` only, if any are given.

@@ -21,6 +21,12 @@ use std::path::{Path, PathBuf};
 pub struct KeptClaim {
     /// Where and when they were found.
     pub provenance: Provenance,
+    /// Where and when they were judged again, by the claim as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejudged: Option<Provenance>,
+    /// What they were made of: [`Claim::made_of`]; older ones do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_of: Option<String>,
     /// The claim's name.
     pub name: String,
     /// The claim.
@@ -55,6 +61,9 @@ pub struct KeptCheck {
     /// The explanation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
+    /// [`Check::measured`](super::Check); older results do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<String>,
     /// What its numbers are, where they are levels of policies, or compare them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meaning: Option<Meaning>,
@@ -71,12 +80,15 @@ impl KeptClaim {
         let check = |(check, found): (&super::Check, &CheckResult)| KeptCheck {
             item: check.item.clone().or_else(|| claim.item.clone()),
             because: found.because.clone(),
+            measured: Some(check.measured.clone()),
             meaning: check.statistic.meaning(),
             looks: check.statistic.looks(),
             rows: found.rows.clone(),
         };
         Self {
             provenance: provenance.clone(),
+            rejudged: None,
+            made_of: Some(claim.made_of.clone()),
             name: result.name.clone(),
             title: result.title.clone(),
             source: result.source.clone(),

@@ -190,9 +190,17 @@ impl Learns {
                 number(mean(&floor))
             )));
         }
-        if gain(&ends).is_none_or(|[low, _]| low <= 0.0) {
+        let gained = gain(&ends);
+        if gained.is_none_or(|[low, _]| low <= 0.0) {
+            // Means in the right order decide nothing where seeds differ more.
+            let what = match gained {
+                Some([low, high]) if quality(mean(&ends)) > quality(mean(&floor)) => {
+                    format!("is not surely better than ({trivial}), by {} to {}", number(low), number(high))
+                }
+                _ => "does not learn".to_owned(),
+            };
             return Ok(Some(format!(
-                "{} does not learn: {name} ends at {}, and ({trivial}) is {}",
+                "{} {what}: {name} ends at {}, and ({trivial}) is {}",
                 self.policy,
                 number(mean(&ends)),
                 number(mean(&floor))

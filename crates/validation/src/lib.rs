@@ -22,6 +22,7 @@ mod levels;
 mod margin;
 pub mod papers;
 mod plan;
+mod rejudge;
 mod results;
 mod states;
 mod statistic;

@@ -212,9 +212,24 @@ enum Comparison {
 }
 
 impl Meaning {
+    /// The policies whose levels these are, or those compared with.
+    pub(super) fn others(&self) -> &[String] {
+        &self.others
+    }
+
+    /// The policy of the number with this label, which is empty where there is one.
+    pub(super) fn policy<'a>(&'a self, label: &'a str) -> &'a str {
+        if label.is_empty() { self.others.first().map_or("", String::as_str) } else { label }
+    }
+
+    /// Whether this is the same quantity, compared with others in the same way.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        (&self.value, &self.of) == (&other.value, &other.of)
+    }
+
     /// Of the number with this label, which is empty where there is one.
     pub fn told(&self, label: &str) -> String {
-        let other = if label.is_empty() { self.others.first().map_or("", String::as_str) } else { label };
+        let other = self.policy(label);
         match &self.of {
             None => format!("{} of {other}", self.value),
             Some((policy, Comparison::Minus)) => format!("{}, {policy} − {other}", self.value),

@@ -7,7 +7,7 @@ use super::{Item, Paper};
 use crate::claim::Claim;
 use crate::kept::KeptClaim;
 use crate::levels::{Level, Reached};
-use crate::results::{Row, row_cells};
+use crate::results::{Provenance, Row, row_cells};
 use crate::statistic::{Details, shown_interval};
 use crate::together::{Together, together};
 use fedgenie_core::text::markdown::prose;
@@ -100,9 +100,14 @@ fn of_claims<'a>(claims: impl Iterator<Item = &'a Claim>, kept: &[KeptClaim], te
         let command = format!("`fedgenie validate {}`", claim.name);
         let takes = claim.takes.as_ref().map_or_else(|| "–".to_owned(), |takes| cell(takes));
         let _ = match known {
-            Some(KeptClaim { provenance, seconds, .. }) => {
+            Some(KeptClaim { provenance, seconds, rejudged, .. }) => {
                 let took = seconds.map_or(takes, |seconds| format!("{seconds:.0} s"));
-                let (commit, date, machine) = (&provenance.commit, &provenance.date, cell(&provenance.machine));
+                let machine = cell(&provenance.machine);
+                let of = |judged: fn(&Provenance) -> &str| {
+                    let again = rejudged.as_ref().map(|again| format!("; judged again {}", judged(again)));
+                    format!("{}{}", judged(provenance), again.unwrap_or_default())
+                };
+                let (commit, date) = (of(|found| &found.commit), of(|found| &found.date));
                 writeln!(text, "| {link} | {command} | {commit} | {date} | {machine} | {took} |")
             }
             None => writeln!(text, "| {link} | {command} | not carried out | – | – | {takes} |"),

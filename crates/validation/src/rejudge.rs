@@ -1,0 +1,180 @@
+//! Kept numbers, judged by their claims as these are written now.
+//!
+//! # Definition
+//! Sentence, paper's value, table, bound, expected verdict and explanation of a check are those of the claim's file;
+//! its numbers are kept ones of the same quantity, policies, scenario and point. Other statistics have to be written as
+//! they were; in older results, which do not say how, the sentence has to be the same. What runs could not decide stays
+//! not judged. An explanation with numbers of runs has to be the kept one, or its numbers are kept levels.
+//!
+//! Scenarios, their files, seeds, looks and `[learns]` have to be those of the runs ([`Claim::made_of`]).
+
+use super::because::{Among, Because, Number, Part};
+use super::claim::{Budget, Check, Claim};
+use super::kept::{KeptCheck, KeptClaim};
+use super::results::{Provenance, Row};
+use super::statistic::{Look, shown};
+use super::verdict::Verdict;
+use fedgenie_experiment::error::Error;
+
+/// A kept number with its check.
+type Known<'a> = (&'a KeptCheck, &'a Row);
+
+impl KeptClaim {
+    /// These numbers under the claim as it is now, judged at a commit on a date.
+    ///
+    /// # Errors
+    /// If the claim asks for something that is not kept: then it has to be carried out.
+    pub fn rejudged(&self, claim: &Claim, now: &Provenance) -> Result<Self, Error> {
+        if self.made_of.as_ref().is_some_and(|made_of| *made_of != claim.made_of) {
+            let what = "its scenarios, their files, seeds, looks or what [learns] asks are not those of the runs";
+            return Err(claim.explain_whole(Error::Usage(format!("{what}; carry it out"))));
+        }
+        let check = |check: &Check| self.check(claim, check).map_err(|why| claim.explain(check, Error::Usage(why)));
+        Ok(Self {
+            title: claim.title.clone(),
+            source: claim.source.clone(),
+            paper: claim.paper.clone(),
+            checks: claim.checks.iter().map(check).collect::<Result<_, Error>>()?,
+            rejudged: Some(now.clone()),
+            ..self.clone()
+        })
+    }
+
+    fn check(&self, claim: &Claim, check: &Check) -> Result<KeptCheck, String> {
+        let (meaning, looks) = (check.statistic.meaning(), check.statistic.looks());
+        let is_said = |known: &Known<'_>| known.1.claim == check.claim;
+        let is_measured = |known: &Known<'_>| match &known.0.measured {
+            Some(measured) => *measured == check.measured,
+            None => is_said(known),
+        };
+        let all: Vec<Known<'_>> = self.checks.iter().flat_map(|of| of.rows.iter().map(move |row| (of, row))).collect();
+        let found: Vec<(String, Known<'_>)> = match &meaning {
+            None => all.into_iter().filter(is_measured).map(|known| (known.1.label.clone(), known)).collect(),
+            Some(meaning) => {
+                let is_asked = |label: &&String| check.measure.is_empty() || check.measure.contains(label);
+                let find = |label: &String| {
+                    let is_it = |&(of, row): &Known<'_>| match &of.meaning {
+                        Some(kept) if of.looks == looks => kept.is_like(meaning) && kept.policy(&row.label) == label,
+                        // Older results say less of what they are.
+                        _ if of.looks.is_empty() => row.claim == check.claim && meaning.policy(&row.label) == label,
+                        _ => false,
+                    };
+                    let mut known: Vec<Known<'_>> = all.iter().copied().filter(is_it).collect();
+                    if looks.is_empty() || known.iter().any(is_said) {
+                        known.retain(is_said);
+                    }
+                    match known[..] {
+                        [first, ref others @ ..] if others.iter().all(|(_, row)| is_one(first.1, row)) => {
+                            Ok((label.clone(), first))
+                        }
+                        _ => Err(format!("of {label} there is no such number, or several; carry it out")),
+                    }
+                };
+                meaning.others().iter().filter(is_asked).map(find).collect::<Result<_, String>>()?
+            }
+        };
+        if found.is_empty() {
+            return Err("there is no such number; carry it out".to_owned());
+        }
+        let has_several = found.len() > 1;
+        let row = |(label, (_, row)): &(String, Known<'_>)| judged(check, row, (label, has_several));
+        Ok(KeptCheck {
+            item: check.item.clone().or_else(|| claim.item.clone()),
+            because: self.because(claim, (check, &looks))?,
+            measured: Some(check.measured.clone()),
+            meaning,
+            looks,
+            rows: found.iter().map(row).collect::<Result<_, String>>()?,
+        })
+    }
+
+    /// The explanation: words alone, the kept one of the same words, or one whose numbers are all among the levels.
+    fn because(&self, claim: &Claim, (check, looks): (&Check, &[Look])) -> Result<Option<String>, String> {
+        let Some(because) = &check.because else { return Ok(None) };
+        let mut kept = self.checks.iter().filter_map(|of| of.because.as_ref());
+        if let Some(found) = kept.find(|text| is_told(because, text)) {
+            return Ok(Some(found.clone()));
+        }
+        let own = match (looks.first(), claim.scenarios.keys().next()) {
+            (Some(look), _) => Some((look.scenario.clone(), look.point)),
+            (None, Some(only)) if claim.scenarios.len() == 1 => Some((only.clone(), 0)),
+            _ => None,
+        };
+        let told = |part: &Part| match part {
+            Part::Words(words) => Some(words.clone()),
+            Part::Number(number) => self.level(number, own.as_ref()),
+        };
+        let text: Option<String> = because.0.iter().map(told).collect();
+        text.map(Some).ok_or_else(|| "its explanation has numbers of runs that are not kept; carry it out".to_owned())
+    }
+
+    /// A number of an explanation that is one of the levels.
+    fn level(&self, number: &Number, own: Option<&(String, usize)>) -> Option<String> {
+        let (scenario, point) = number.place.as_ref().or(own).filter(|_| number.among == Among::Mean)?;
+        let look = Look::new(scenario, *point, &number.value);
+        let reached = &self.levels.iter().find(|level| level.look == look)?.reached;
+        let scale = if number.in_percent { 100.0 } else { 1.0 };
+        reached.iter().find(|reached| reached.by == number.by).map(|reached| shown(reached.mean * scale))
+    }
+}
+
+/// Whether two rows have the same number.
+fn is_one(one: &Row, other: &Row) -> bool {
+    one.value.to_bits() == other.value.to_bits() && one.ci95 == other.ci95 && one.n == other.n
+}
+
+fn judged(check: &Check, row: &Row, (label, has_several): (&str, bool)) -> Result<Row, String> {
+    let verdict = match (row.verdict, row.ci95) {
+        (Verdict::NotJudged, _) if !check.learns => {
+            return Err("it was not judged, and would be now; carry it out".to_owned());
+        }
+        (open @ Verdict::NotJudged, _) | (open @ Verdict::Undecided, None) => open,
+        (_, interval) => check.holds.judge_beside(row.value, interval, row.none),
+    };
+    Ok(Row {
+        claim: check.claim.clone(),
+        label: if has_several { label.to_owned() } else { String::new() },
+        paper: check.paper.clone(),
+        rule: check.holds.to_string(),
+        verdict,
+        expected: check.expected(label, Budget::Full),
+        holds: Some(check.holds),
+        ..row.clone()
+    })
+}
+
+/// Whether a text is an explanation with its numbers.
+fn is_told(because: &Because, text: &str) -> bool {
+    let mut rest = Some(text);
+    let mut is_after_number = false;
+    for part in &because.0 {
+        match part {
+            Part::Number(_) => is_after_number = true,
+            Part::Words(words) => {
+                rest = rest.and_then(|rest| match (is_after_number, words.is_empty()) {
+                    (true, false) => rest.split_once(words.as_str()).map(|(_, rest)| rest),
+                    (true, true) => Some(""),
+                    _ => rest.strip_prefix(words.as_str()),
+                });
+                is_after_number = false;
+            }
+        }
+    }
+    rest.is_some_and(str::is_empty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_explanation_is_known_by_its_words() {
+        let because = Because::read("It ends at {a: final.x}, not {b: final.x}.").unwrap();
+        assert!(is_told(&because, "It ends at 0.5, not 0.25."));
+        for other in ["It ends at 0.5.", "It ends at 0.5, not 0.25. More.", "So it ends at 0.5, not 0.25.", ""] {
+            assert!(!is_told(&because, other), "{other}");
+        }
+        let last = Because::read("Up to {a: n}").unwrap();
+        assert!(is_told(&last, "Up to 12") && !is_told(&last, "Down to 12"));
+    }
+}
