@@ -35,9 +35,10 @@ pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
          Written by `fedgenie validate` from the [results](results) of [claims](claims) and the [transcripts](papers) of the papers' tables and\n\
          figures, and from nothing else. Counts are of numbers that a paper makes a statement about. How claims are judged is in\n\
          [How the numbers are checked](README.md). Each claim has the commit and the date of its verdicts, *with changes* where files differed from\n\
-         the commit; runs that an earlier build had made count if they replay to the same digests. Of a claim without a date no results are kept.\n\n\
-         A table or figure *reproduces* if all its numbers that were decided are supported, *in part* if some are, and *does not* if none is; it is\n\
-         *open* if none was decided. In brackets: supported numbers, each judged alone, of how many; and, where they are fewer, those supported\n\
+         the commit; runs that an earlier build had made count if they replay to the same digests. *Judged again*: words, tables or bounds of the\n\
+         claim have changed since, and the numbers of its runs were kept. Of a claim without a date no results are kept.\n\n\
+         A table or figure is *open* if fewer than half of its numbers were decided. Otherwise it *reproduces* if all that were decided are\n\
+         supported, *in part* if some are, and *does not* if none is. In brackets: supported numbers, each judged alone, of how many; and, where they are fewer, those supported\n\
          if all of the table are to be right at once (*together*, below).\n\n\
          | paper | supported | not supported | no difference | undecided | not judged | without a number of ours | tables, figures and statements | runs of |\n\
          |---|---|---|---|---|---|---|---|---|\n"

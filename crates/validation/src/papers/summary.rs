@@ -1,9 +1,9 @@
 //! What reproduces of a paper, in a sentence and in ten lines: made of verdicts alone.
 //!
 //! # Definition
-//! A table or figure *reproduces* if all its numbers that a verdict was reached on are supported, and *does not* if
-//! none is; otherwise it does *in part*. It is *open* if there is no verdict on any: all are undecided, not judged, or
-//! no difference.
+//! A table or figure is *open* if fewer than half of its numbers were decided: supported, not supported, or no
+//! difference. Otherwise it *reproduces* if none is not supported, *does not* if none is supported, and else does *in
+//! part*. It is open as well where none is either.
 
 use super::found::{Checked, Found, counted, is_asked};
 use super::{Item, Paper};
@@ -48,6 +48,7 @@ impl Standing {
         match counts {
             None => Self::WithoutNumber,
             Some([0, 0, ..]) => Self::Open,
+            Some([yes, no, same, open, unjudged]) if yes + no + same < open + unjudged => Self::Open,
             Some([_, 0, ..]) => Self::Whole,
             Some([0, ..]) => Self::Not,
             Some(_) => Self::Part,
