@@ -145,22 +145,21 @@ fn judged(check: &Check, row: &Row, (label, has_several): (&str, bool)) -> Resul
 
 /// Whether a text is an explanation with its numbers.
 fn is_told(because: &Because, text: &str) -> bool {
-    let mut rest = Some(text);
-    let mut is_after_number = false;
-    for part in &because.0 {
-        match part {
-            Part::Number(_) => is_after_number = true,
-            Part::Words(words) => {
-                rest = rest.and_then(|rest| match (is_after_number, words.is_empty()) {
-                    (true, false) => rest.split_once(words.as_str()).map(|(_, rest)| rest),
-                    (true, true) => Some(""),
-                    _ => rest.strip_prefix(words.as_str()),
-                });
-                is_after_number = false;
-            }
-        }
+    let words = |part: &Part| match part {
+        Part::Words(words) => Some(words.clone()),
+        Part::Number(_) => None,
+    };
+    // Words and numbers take turns, and words are first and last.
+    let words: Vec<String> = because.0.iter().filter_map(words).collect();
+    let [first, middle @ .., last] = &words[..] else { return words == [text] };
+    let Some(mut rest) = text.strip_prefix(first.as_str()).and_then(|rest| rest.strip_suffix(last.as_str())) else {
+        return false;
+    };
+    for words in middle {
+        let Some((_, after)) = rest.split_once(words.as_str()) else { return false };
+        rest = after;
     }
-    rest.is_some_and(str::is_empty)
+    true
 }
 
 #[cfg(test)]
@@ -171,10 +170,12 @@ mod tests {
     fn an_explanation_is_known_by_its_words() {
         let because = Because::read("It ends at {a: final.x}, not {b: final.x}.").unwrap();
         assert!(is_told(&because, "It ends at 0.5, not 0.25."));
-        for other in ["It ends at 0.5.", "It ends at 0.5, not 0.25. More.", "So it ends at 0.5, not 0.25.", ""] {
+        for other in ["It ends at 0.5.", "It ends at 0.5, not 0.25. More", "So it ends at 0.5, not 0.25.", ""] {
             assert!(!is_told(&because, other), "{other}");
         }
         let last = Because::read("Up to {a: n}").unwrap();
         assert!(is_told(&last, "Up to 12") && !is_told(&last, "Down to 12"));
+        let plain = Because::read("Nobody has.").unwrap();
+        assert!(is_told(&plain, "Nobody has.") && !is_told(&plain, "Nobody has"));
     }
 }
