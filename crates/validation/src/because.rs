@@ -61,6 +61,14 @@ impl Because {
         Ok(Self(parts))
     }
 
+    /// Whose number does not say of which scenario it is, if one does not.
+    pub(super) fn without_place(&self) -> Option<&str> {
+        self.0.iter().find_map(|part| match part {
+            Part::Number(Number { place: None, by, .. }) => Some(by.as_str()),
+            _ => None,
+        })
+    }
+
     /// Its words, without the numbers that are looked up.
     pub fn words(&self) -> String {
         let words = |part: &Part| match part {

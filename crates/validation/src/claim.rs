@@ -300,6 +300,15 @@ impl Check {
         })
     }
 
+    /// Refuses numbers of its explanation that are of no certain scenario of several: before the runs, not after them.
+    fn says_of_which(self, scenarios: usize) -> Result<Self, String> {
+        let is_known = scenarios == 1 || !self.statistic.looks().is_empty();
+        match self.because.as_ref().and_then(Because::without_place).filter(|_| !is_known) {
+            Some(by) => Err(format!("because: {by}: expected SCENARIO/ before it: the claim has several")),
+            None => Ok(self),
+        }
+    }
+
     /// The statistic for a budget.
     pub fn statistic(&self, budget: Budget) -> &StatisticConfig {
         match budget {
@@ -337,11 +346,12 @@ impl Claim {
         }
         let folder = path.parent().unwrap_or(Path::new("."));
         let made_of = made_of(&text, folder, &file.scenarios)?;
+        let scenarios = file.scenarios.len();
         let check = |(index, check): (usize, CheckFile)| {
             let claim = check.claim.clone();
             let read = Check::new(check).and_then(|check| match has_looks && !check.statistic.suits_looks() {
                 true => Err("its statistic has no interval that is valid under looks".to_owned()),
-                false => Ok(check),
+                false => check.says_of_which(scenarios),
             });
             read.map_err(|message| wrong(format!("check {} ({claim:?}): {message}", index + 1)))
         };
