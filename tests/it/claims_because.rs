@@ -90,3 +90,24 @@ fn policies_are_compared_over_scenarios_without_some() {
     assert_eq!(answer.code, 2, "{answer:?}");
     assert!(answer.stderr.contains("bsfl and genie have runs of different seeds"), "{}", answer.stderr);
 }
+
+/// A number that may be of either of two scenarios is refused before any run, in every way to ask.
+#[test]
+fn a_number_says_of_which_scenario_it_is() {
+    let other = "[scenario.other]\nfile = \"../scenario.toml\"\nseeds = 6\nsmoke = { seeds = 3 }\n\n[[check]]\nclaim = \"The genie";
+    let claim = changed(CLAIM, "[[check]]\nclaim = \"The genie", other);
+    let claim = changed(
+        &claim,
+        "policies = [\"genie\"], value = \"regret.mean\" }",
+        "policies = [\"genie\"], value = \"regret.mean\", less = \"regret.mean\" }\nbecause = \"It has {genie: regret.mean}.\"",
+    );
+    for words in [&["validate", "--claims", "claims"][..], &["validate", "--claims", "claims", "--smoke"]] {
+        let answer = workplace(&claim).fedgenie(words);
+        assert_eq!(answer.code, 2, "{answer:?}");
+        let why = "because: genie: expected SCENARIO/ before it: the claim has several";
+        assert!(answer.stderr.contains(why) && answer.stdout.is_empty(), "{answer:?}");
+    }
+    let claim = changed(&claim, "{genie: regret.mean}", "{small/genie: regret.mean}");
+    let answer = workplace(&claim).fedgenie(&["validate", "--claims", "claims", "--quiet"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+}

@@ -19,8 +19,12 @@ fn items<'a>(paper: &'a Paper, found: &Found<'_>) -> Vec<(&'a Item, Option<[usiz
         let counts = checks.map(|checks| counted(checks.iter().flat_map(|(_, check)| &check.rows)));
         (item, counts)
     };
-    // What is no table of results may have numbers of ours as well.
-    let is_shown = |(item, counts): &(&Item, Option<[usize; 5]>)| item.kind.is_of_results() || counts.is_some();
+    // What is no table of results may have numbers of ours as well; where all are answers to questions that the paper
+    // does not ask, none counts.
+    let is_shown = |(item, counts): &(&Item, Option<[usize; 5]>)| match counts {
+        Some(counts) => *counts != [0; 5],
+        None => item.kind.is_of_results(),
+    };
     paper.items.iter().map(of).filter(is_shown).collect()
 }
 
