@@ -30,14 +30,15 @@ impl KeptClaim {
             return Err(claim.explain_whole(Error::Usage(format!("{what}; carry it out"))));
         }
         let check = |check: &Check| self.check(claim, check).map_err(|why| claim.explain(check, Error::Usage(why)));
-        Ok(Self {
+        let judged = Self {
             title: claim.title.clone(),
             source: claim.source.clone(),
             paper: claim.paper.clone(),
             checks: claim.checks.iter().map(check).collect::<Result<_, Error>>()?,
-            rejudged: Some(now.clone()),
             ..self.clone()
-        })
+        };
+        // Where nothing has changed nothing was judged again.
+        Ok(if judged == *self { judged } else { Self { rejudged: Some(now.clone()), ..judged } })
     }
 
     fn check(&self, claim: &Claim, check: &Check) -> Result<KeptCheck, String> {
