@@ -180,7 +180,10 @@ fn rejudge(folder: &Path, arguments: &ValidateArguments) -> Result<u8, Error> {
         }
     }
     pages(folder, arguments.quiet)?;
-    print(&format!("{text}\n{numbers} numbers of {} claims, {unexpected} not as expected\n", all.len()))?;
+    print(&format!(
+        "{text}\nnumbers: {numbers}, claims: {}, verdicts that are not as expected: {unexpected}\n",
+        all.len()
+    ))?;
     Ok(u8::from(unexpected > 0))
 }
 

@@ -214,7 +214,7 @@ fn kept_numbers_are_judged_by_the_claim_as_it_is_now() {
     place.write("claims/order.toml", &other);
     let Answer { code, stdout, stderr } = rejudge();
     assert_eq!(code, 1, "{stderr}");
-    assert!(stdout.contains("1 not as expected"), "{stdout}");
+    assert!(stdout.contains("not as expected: 1\n"), "{stdout}");
     let after = place.json("results/order.json");
     let row = |of: &serde_json::Value, row: usize| of["checks"][1]["rows"][row].clone();
     let of_random = (0..2).map(|index| row(&before, index)).find(|row| row["label"] == "random").unwrap();
@@ -227,6 +227,8 @@ fn kept_numbers_are_judged_by_the_claim_as_it_is_now() {
     // Other numbers have to be made.
     for (from, to, why) in [
         ("against = [\"random\"]", "against = [\"round-robin\"]", "of round-robin there is no such number"),
+        // The same sentence, of another moment.
+        ("value = \"regret.mean\" }", "value = \"regret.mean\", at_s = 1 }", "of genie there is no such number"),
         (
             "seeds = 6",
             "seeds = 7",

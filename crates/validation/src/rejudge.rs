@@ -61,7 +61,9 @@ impl KeptClaim {
                         _ => false,
                     };
                     let mut known: Vec<Known<'_>> = all.iter().copied().filter(is_it).collect();
-                    if looks.is_empty() || known.iter().any(is_said) {
+                    if looks.is_empty() {
+                        known.retain(is_measured);
+                    } else if known.iter().any(is_said) {
                         known.retain(is_said);
                     }
                     match known[..] {
@@ -78,11 +80,13 @@ impl KeptClaim {
             return Err("there is no such number; carry it out".to_owned());
         }
         let has_several = found.len() > 1;
+        // What older results do not say they do not say now either.
+        let says = found.iter().all(|(_, (of, _))| of.measured.is_some());
         let row = |(label, (_, row)): &(String, Known<'_>)| judged(check, row, (label, has_several));
         Ok(KeptCheck {
             item: check.item.clone().or_else(|| claim.item.clone()),
             because: self.because(claim, (check, &looks))?,
-            measured: Some(check.measured.clone()),
+            measured: says.then(|| check.measured.clone()),
             meaning,
             looks,
             rows: found.iter().map(row).collect::<Result<_, String>>()?,
