@@ -86,9 +86,24 @@ fn pages_are_chapters() {
     let missing: Vec<&str> = of_docs.map(|page| &*page.path).filter(|path| !chapters.contains(*path)).collect();
     assert!(missing.is_empty(), "docs/SUMMARY.md lacks {missing:?}");
     let of_chapters = pages.iter().filter(|page| chapters.contains(&page.path));
-    let linked = of_chapters.flat_map(relative).filter_map(|(_, file, _)| file);
-    let outside: Vec<String> = linked.filter(|file| file.ends_with(".md") && !chapters.contains(file)).collect();
+    let linked: Vec<String> = of_chapters.flat_map(relative).filter_map(|(_, file, _)| file).collect();
+    let (to_pages, to_files): (Vec<&String>, Vec<&String>) = linked.iter().partition(|file| file.ends_with(".md"));
+    let outside: Vec<&String> = to_pages.into_iter().filter(|file| !chapters.contains(*file)).collect();
     assert!(outside.is_empty(), "chapters link to pages that docs/SUMMARY.md lacks: {outside:?}");
+    let copied = copied();
+    let of_site = |file: &str| copied.iter().any(|start| file.starts_with(start.as_str()));
+    let outside: Vec<&String> = to_files.into_iter().filter(|file| !of_site(file)).collect();
+    assert!(outside.is_empty(), "chapters link to what .ci/book does not copy, {copied:?}: {outside:?}");
+}
+
+/// How the paths begin that `.ci/book` copies beside the pages.
+fn copied() -> Vec<String> {
+    let script = fs::read_to_string(root().join(".ci/book")).unwrap();
+    let (_, paths) = script.split_once("-- '*.md' ").unwrap();
+    let paths = paths.lines().next().unwrap().trim_end_matches(" |").split(' ');
+    let copied: Vec<String> = paths.map(|path| path.trim_matches(['\'', '*']).to_owned()).collect();
+    assert!(copied.len() >= 5 && !copied.contains(&String::new()), "{copied:?}");
+    copied
 }
 
 fn files(folder: &Path, found: &mut Vec<(String, String)>) {
