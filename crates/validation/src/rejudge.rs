@@ -4,7 +4,8 @@
 //! Sentence, paper's value, table, bound, expected verdict and explanation of a check are those of the claim's file;
 //! its numbers are kept ones of the same quantity, policies, scenario and point. Other statistics have to be written as
 //! they were; in older results, which do not say how, the sentence has to be the same. What runs could not decide stays
-//! not judged. An explanation with numbers of runs has to be the kept one, or its numbers are kept levels.
+//! not judged. The interval of a share of runs follows from the share and its number of runs; older results have another
+//! or none. An explanation with numbers of runs has to be the kept one, or its numbers are kept levels.
 //!
 //! Scenarios, their files, seeds, looks and `[learns]` have to be those of the runs ([`Claim::made_of`]).
 
@@ -12,9 +13,10 @@ use super::because::{Among, Because, Number, Part};
 use super::claim::{Budget, Check, Claim};
 use super::kept::{KeptCheck, KeptClaim};
 use super::results::{Provenance, Row};
-use super::statistic::{Look, shown};
+use super::statistic::{Look, Meaning, shown};
 use super::verdict::Verdict;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::experiment::estimate_of;
 
 /// A kept number with its check.
 type Known<'a> = (&'a KeptCheck, &'a Row);
@@ -82,14 +84,20 @@ impl KeptClaim {
         let has_several = found.len() > 1;
         // What older results do not say they do not say now either.
         let says = found.iter().all(|(_, (of, _))| of.measured.is_some());
-        let row = |(label, (_, row)): &(String, Known<'_>)| judged(check, row, (label, has_several));
+        // A share at another time, or less another number, has no level.
+        let share = meaning.as_ref().filter(|_| !looks.is_empty()).and_then(Meaning::share);
+        let row = |(label, (_, row)): &(String, Known<'_>)| {
+            let row = share.map_or_else(|| Row::clone(row), |share| as_share(row, share));
+            judged(check, &row, (label, has_several))
+        };
+        let rows = found.iter().map(row).collect::<Result<_, String>>()?;
         Ok(KeptCheck {
             item: check.item.clone().or_else(|| claim.item.clone()),
             because: self.because(claim, (check, &looks))?,
             measured: says.then(|| check.measured.clone()),
             meaning,
             looks,
-            rows: found.iter().map(row).collect::<Result<_, String>>()?,
+            rows,
         })
     }
 
@@ -126,6 +134,14 @@ impl KeptClaim {
 /// Whether two rows have the same number.
 fn is_one(one: &Row, other: &Row) -> bool {
     one.value.to_bits() == other.value.to_bits() && one.ci95 == other.ci95 && one.n == other.n
+}
+
+/// A share of runs with the interval that it has by its number of runs.
+fn as_share(row: &Row, value: &str) -> Row {
+    let arrived = row.value * row.n as f64;
+    let runs: Vec<f64> = (0..row.n).map(|run| f64::from(run as f64 + 0.5 < arrived)).collect();
+    let ci95 = estimate_of(value, &runs).and_then(|found| found.ci95);
+    Row { ci95, student: None, ..row.clone() }
 }
 
 fn judged(check: &Check, row: &Row, (label, has_several): (&str, bool)) -> Result<Row, String> {
@@ -170,6 +186,35 @@ fn is_told(because: &Because, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Wilson's intervals of 1, 3 and none of 3: (k + z²/2 ± z √(k (n − k)/n + z²/4))/(n + z²) with z² = 3.8415.
+    #[test]
+    fn a_kept_share_has_the_interval_of_its_number_of_runs() {
+        let row = |value: f64, ci95: Option<[f64; 2]>| Row {
+            claim: "It arrives".to_owned(),
+            label: String::new(),
+            paper: None,
+            rule: String::new(),
+            value,
+            ci95,
+            n: 3,
+            verdict: Verdict::Undecided,
+            expected: None,
+            holds: None,
+            student: Some(crate::statistic::Student::OfValues),
+            none: None,
+            miss: None,
+            note: None,
+            is_smoke: false,
+        };
+        let kept = [(1.0 / 3.0, Some([-1.1, 1.77])), (1.0, None), (0.0, None)];
+        for ((value, ci95), expected) in kept.into_iter().zip([[0.0615, 0.7923], [0.4385, 1.0], [0.0, 0.5615]]) {
+            let found = as_share(&row(value, ci95), "reached.test_accuracy >= 0.5");
+            let [low, high] = found.ci95.unwrap();
+            assert!((low - expected[0]).abs() < 5e-5 && (high - expected[1]).abs() < 5e-5, "{value}: {low} to {high}");
+            assert_eq!(found, Row { ci95: found.ci95, student: None, ..row(value, ci95) });
+        }
+    }
 
     #[test]
     fn an_explanation_is_known_by_its_words() {

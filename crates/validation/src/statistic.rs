@@ -227,6 +227,11 @@ impl Meaning {
         (&self.value, &self.of) == (&other.value, &other.of)
     }
 
+    /// The share of runs that reach a target, if its numbers are such.
+    pub(super) fn share(&self) -> Option<&str> {
+        Some(&*self.value).filter(|value| self.of.is_none() && value.starts_with("reached."))
+    }
+
     /// Of the number with this label, which is empty where there is one.
     pub fn told(&self, label: &str) -> String {
         let other = self.policy(label);
