@@ -33,8 +33,25 @@ impl<'a> Found<'a> {
     }
 
     pub fn rows(&self) -> impl Iterator<Item = &'a Row> {
-        self.claims.iter().flat_map(|claim| &claim.checks).flat_map(|check| &check.rows)
+        self.with_claims().map(|(_, row)| row)
     }
+
+    pub fn with_claims(&self) -> impl Iterator<Item = (&'a KeptClaim, &'a Row)> {
+        let of = |claim: &&'a KeptClaim| {
+            let claim = *claim;
+            claim.checks.iter().flat_map(|check| &check.rows).map(move |row| (claim, row))
+        };
+        self.claims.iter().flat_map(of)
+    }
+}
+
+/// The note of a row. That of a number that is not judged begins with a scenario, which has its name within its claim.
+pub(super) fn note(claim: &KeptClaim, row: &Row) -> Option<String> {
+    let note = row.note.as_deref()?;
+    Some(match row.verdict {
+        Verdict::NotJudged => format!("{}, {note}", claim.name),
+        _ => capital(note),
+    })
 }
 
 /// How a check says that the paper does not make its claim.
@@ -49,4 +66,10 @@ pub(super) fn is_asked(row: &Row) -> bool {
 pub(super) fn counted<'a>(rows: impl IntoIterator<Item = &'a Row>) -> [usize; 5] {
     let rows: Vec<&Row> = rows.into_iter().filter(|row| is_asked(row)).collect();
     Verdict::ALL.map(|verdict| rows.iter().filter(|row| row.verdict == verdict).count())
+}
+
+/// A text that begins a sentence.
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

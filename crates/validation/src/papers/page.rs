@@ -1,7 +1,7 @@
 //! The page of all papers as Markdown: counts, then for each paper its claims, ten lines, and every table and figure in
 //! the paper's order.
 
-use super::found::{Checked, Found, counted};
+use super::found::{Checked, Found, capital, counted, note};
 use super::summary::{of_paper, sentence, why_none};
 use super::{Item, Paper};
 use crate::claim::Claim;
@@ -13,12 +13,6 @@ use crate::together::{Together, together};
 use fedgenie_core::text::markdown::prose;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-
-/// A text that begins a sentence.
-fn capital(text: &str) -> String {
-    let mut letters = text.trim_end_matches('.').chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
 
 /// A text in a cell of a Markdown table.
 fn cell(text: &str) -> String {
@@ -188,7 +182,7 @@ fn of_checks(checks: &[Checked<'_>], others: Option<&BTreeSet<&str>>, is_table: 
         checks.iter().flat_map(|&of| of.1.rows.iter().map(move |row| (of, row))).collect();
     let family = if is_table { together(&rows.iter().map(|&(_, row)| row).collect::<Vec<_>>()) } else { Vec::new() };
     let has_meaning = checks.iter().any(|(_, check)| check.meaning.is_some());
-    let mut notes: Vec<&str> = Vec::new();
+    let mut notes: Vec<String> = Vec::new();
     let has_family = family.iter().any(Option::is_some);
     let mut headings = vec!["check"];
     headings.extend(has_meaning.then_some("number"));
@@ -202,7 +196,7 @@ fn of_checks(checks: &[Checked<'_>], others: Option<&BTreeSet<&str>>, is_table: 
         let mut cells = vec![what];
         let meaning = || check.meaning.as_ref().map_or_else(String::new, |meaning| cell(&meaning.told(&row.label)));
         cells.extend(has_meaning.then(meaning));
-        cells.extend([paper, rule, ours, n, verdict(row, &mut notes)]);
+        cells.extend([paper, rule, ours, n, verdict((claim, row), &mut notes)]);
         cells.extend(has_family.then(|| family[index].map_or_else(String::new, |together| among_all(row, together))));
         cells.extend(
             others.map(|others| if others.contains(claim.name.as_str()) { "other" } else { "same" }.to_owned()),
@@ -211,7 +205,7 @@ fn of_checks(checks: &[Checked<'_>], others: Option<&BTreeSet<&str>>, is_table: 
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     for (index, note) in (1..).zip(notes) {
-        let _ = write!(text, "\n({index}) {}.\n", prose(&capital(note)));
+        let _ = write!(text, "\n({index}) {}.\n", prose(&note));
     }
     for (_, check) in checks {
         if let (Some(because), Some(row)) = (&check.because, check.rows.first()) {
@@ -221,9 +215,9 @@ fn of_checks(checks: &[Checked<'_>], others: Option<&BTreeSet<&str>>, is_table: 
 }
 
 /// A verdict, with the number of its note below the table.
-fn verdict<'a>(row: &'a Row, notes: &mut Vec<&'a str>) -> String {
-    let Some(note) = &row.note else { return row.verdict.to_string() };
-    let place = notes.iter().position(|known| known == note).unwrap_or_else(|| {
+fn verdict((claim, row): (&KeptClaim, &Row), notes: &mut Vec<String>) -> String {
+    let Some(note) = note(claim, row) else { return row.verdict.to_string() };
+    let place = notes.iter().position(|known| *known == note).unwrap_or_else(|| {
         notes.push(note);
         notes.len() - 1
     });

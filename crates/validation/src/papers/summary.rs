@@ -5,9 +5,10 @@
 //! difference. Otherwise it *reproduces* if none is not supported, *does not* if none is supported, and else does *in
 //! part*. It is open as well where none is either.
 
-use super::found::{Checked, Found, counted, is_asked};
+use super::found::{Checked, Found, counted, is_asked, note};
 use super::{Item, Paper};
 use crate::claim::{Check, Claim};
+use crate::kept::KeptClaim;
 use crate::results::Row;
 use crate::together::together;
 use crate::verdict::Verdict;
@@ -151,9 +152,10 @@ pub(super) fn why_none(item: &Item, claims: &[&Claim]) -> Option<String> {
 /// Why numbers are not judged, the most frequent reasons first.
 fn reasons(found: &Found<'_>) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
-    let is_not_judged = |row: &&Row| row.verdict == Verdict::NotJudged && is_asked(row);
-    for row in found.rows().filter(is_not_judged) {
-        let reason = row.note.as_deref().unwrap_or_default().split("; ").next().unwrap_or_default().to_owned();
+    let is_not_judged = |(_, row): &(&KeptClaim, &Row)| row.verdict == Verdict::NotJudged && is_asked(row);
+    for (claim, row) in found.with_claims().filter(is_not_judged) {
+        let note = note(claim, row).unwrap_or_default();
+        let reason = note.split("; ").next().unwrap_or_default().to_owned();
         match counts.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, count)) => *count += 1,
             None => counts.push((reason, 1)),
