@@ -46,6 +46,7 @@ const STATED: &[(&str, usize)] = &[
     ("mab_frs_table4", 3),
     ("proxyrl_ml100k", 1),
     ("proxyrl_sweeps", 1),
+    ("proxyrl_video_games", 1),
 ];
 
 /// The page is what the command writes from what is kept.

@@ -4,8 +4,8 @@
 //! Sentence, paper's value, table, bound, expected verdict and explanation of a check are those of the claim's file;
 //! its numbers are kept ones of the same quantity, policies, scenario and point. Other statistics have to be written as
 //! they were; in older results, which do not say how, the sentence has to be the same. What runs could not decide stays
-//! not judged. The interval of a share of runs follows from the share and its number of runs; older results have another
-//! or none. An explanation with numbers of runs has to be the kept one, or its numbers are kept levels.
+//! not judged. The interval of a share of runs is made anew from the share and the number of runs; older results have
+//! another, or none. An explanation with numbers of runs has to be the kept one, or its numbers are kept levels.
 //!
 //! Scenarios, their files, seeds, looks and `[learns]` have to be those of the runs ([`Claim::made_of`]).
 
