@@ -120,7 +120,7 @@ pub(super) fn of_paper(paper: &Paper, claims: &[&Claim], found: &Found<'_>) -> V
         lines.push(format!("**No number of ours**: {}.", without.join(", ")));
     }
     let mut differs: Vec<(&str, Vec<&str>)> = Vec::new();
-    for claim in claims {
+    for claim in claims.iter().filter(|claim| found.claims.iter().any(|kept| kept.name == claim.name)) {
         let Some(how) = claim.differs.as_deref() else { continue };
         match differs.iter_mut().find(|(known, _)| *known == how) {
             Some((_, claims)) => claims.push(&claim.name),
