@@ -200,12 +200,12 @@ impl<'a> Laboratory<'a> {
     /// # Errors
     /// As [`Self::measure`].
     pub fn objections(&self, claim: &Claim, look: SoFar<'_>) -> Result<Objections, Error> {
-        match &claim.learns {
-            Some(learns) if self.budget == Budget::Full => {
-                learns.objections(&Context { laboratory: self, claim, look, seen: &Mutex::default() })
-            }
-            _ => Ok(Objections::default()),
-        }
+        let Some(learns) = &claim.learns else { return Ok(Objections::default()) };
+        let seen = Mutex::default();
+        let context = Context { laboratory: self, claim, look, seen: &seen };
+        // Before any run: these take hours.
+        learns.check_controls(&context)?;
+        if self.budget == Budget::Full { learns.objections(&context) } else { Ok(Objections::default()) }
     }
 
     /// Does something with the runs of a claim.

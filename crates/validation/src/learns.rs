@@ -26,6 +26,7 @@ use fedgenie_core::metric::{Better, Metric};
 use fedgenie_experiment::error::Error;
 use fedgenie_experiment::experiment::controls::{CENTRALISED, INITIAL, is_trivial};
 use fedgenie_experiment::experiment::{RunSummary, number};
+use fedgenie_experiment::scenario::Scenario;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -97,18 +98,41 @@ impl Learns {
         }
     }
 
+    /// Whether the scenarios make the control with all data in one place, at every point.
+    ///
+    /// # Errors
+    /// If one is wrong, or does not.
+    pub(super) fn check_controls(&self, context: &Context<'_>) -> Result<(), Error> {
+        for name in self.scenarios(context) {
+            let experiment = context.experiment(&name)?;
+            let lacks = |(_, scenario): &(_, Scenario)| scenario.sections.controls.centralised.is_none();
+            if self.control == CENTRALISED && experiment.points.iter().any(lacks) {
+                let what = format!("learns: {name} does not make the control {CENTRALISED}");
+                return Err(Error::Usage(format!("{what}; give the scenario [controls]")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of the scenarios whose runs are looked at.
+    fn scenarios(&self, context: &Context<'_>) -> Vec<String> {
+        if self.scenarios.is_empty() {
+            context.scenarios().map(str::to_owned).collect()
+        } else {
+            self.scenarios.clone()
+        }
+    }
+
     /// Which runs cannot decide, and why.
     ///
     /// # Errors
     /// If a scenario is wrong, a run fails, or the claim names something that its scenarios do not have.
     pub(super) fn objections(&self, context: &Context<'_>) -> Result<Objections, Error> {
-        let all: Vec<String> = context.scenarios().map(str::to_owned).collect();
         let mut found = Vec::new();
-        for name in if self.scenarios.is_empty() { &all } else { &self.scenarios } {
+        for name in &self.scenarios(context) {
             let completed = context.runs(name)?;
             let mut object = |point: usize, policy: Option<&String>, why: String| {
-                let at = if completed.experiment.points.len() > 1 { format!(", point {point}") } else { String::new() };
-                let why = format!("{name}{at}: {why}");
+                let why = format!("{name}{}: {why}", completed.at(point));
                 found.push(Objection { scenario: name.clone(), point, policy: policy.cloned(), why });
             };
             let experiment = &completed.experiment;
@@ -182,10 +206,10 @@ impl Learns {
                 Some([low, _]) if low > 0.0 => {
                     format!("({}) does not learn, though {} does", self.control, self.policy)
                 }
-                _ => "the model does not learn".to_owned(),
+                _ => format!("({}) is no better than ({trivial})", self.control),
             };
             return Ok(Some(format!(
-                "{what}: with all data in one place {name} is {}, and ({trivial}) {}",
+                "{what}: with all data in one place {name} is {}, and of ({trivial}) {}",
                 number(mean(&control)),
                 number(mean(&floor))
             )));
@@ -197,10 +221,10 @@ impl Learns {
                 Some([low, high]) if quality(mean(&ends)) > quality(mean(&floor)) => {
                     format!("is not surely better than ({trivial}), by {} to {}", number(low), number(high))
                 }
-                _ => "does not learn".to_owned(),
+                _ => format!("ends no better than ({trivial})"),
             };
             return Ok(Some(format!(
-                "{} {what}: {name} ends at {}, and ({trivial}) is {}",
+                "{} {what}: {name} is {}, and of ({trivial}) {}",
                 self.policy,
                 number(mean(&ends)),
                 number(mean(&floor))

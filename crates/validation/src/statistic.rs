@@ -89,6 +89,16 @@ impl Other {
     const fn place(&self) -> (&str, usize) {
         (self.scenario.as_str(), self.point)
     }
+
+    /// How readers are told of it beside the scenario and point of the policy; `None` where it is the same.
+    fn beside(&self, (scenario, point): (&str, usize)) -> Option<String> {
+        let at = |of: &str| if self.point == point { of.to_owned() } else { format!("{of}, point {}", self.point) };
+        match (self.scenario == scenario, self.point == point) {
+            (true, true) => None,
+            (true, false) => Some(format!("of point {}", self.point)),
+            (false, _) => Some(format!("of {}", at(&self.scenario))),
+        }
+    }
 }
 
 /// Of what an interval is Student's, so that it is known at other levels as well.
@@ -201,6 +211,13 @@ pub struct Meaning {
     of: Option<(String, Comparison)>,
     /// The policies whose levels these are, or those compared with.
     others: Vec<String>,
+    /// What each run's number is less, such as `controls.bias.test_rmse`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    less: Option<String>,
+    /// Where the others are, if their runs are those of another scenario or point; or between which scenarios a gap is
+    /// compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
 }
 
 /// How policies are compared.
@@ -235,10 +252,12 @@ impl Meaning {
     /// Of the number with this label, which is empty where there is one.
     pub fn told(&self, label: &str) -> String {
         let other = self.policy(label);
+        let place = self.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
+        let less = self.less.as_ref().map_or_else(String::new, |less| format!(" − {less}"));
         match &self.of {
-            None => format!("{} of {other}", self.value),
-            Some((policy, Comparison::Minus)) => format!("{}, {policy} − {other}", self.value),
-            Some((policy, Comparison::Over)) => format!("{}, {policy} ÷ {other}", self.value),
+            None => format!("{}{less} of {other}{place}", self.value),
+            Some((policy, Comparison::Minus)) => format!("{}, {policy} − {other}{place}", self.value),
+            Some((policy, Comparison::Over)) => format!("{}, {policy} ÷ {other}{place}", self.value),
         }
     }
 }
@@ -250,6 +269,8 @@ impl StatisticConfig {
             Self::Value(config) => Some(config.meaning()),
             Self::Difference(config) => Some(config.meaning()),
             Self::Ratio(config) => Some(config.meaning()),
+            Self::Reach(config) => Some(config.meaning()),
+            Self::Widening(config) => Some(config.meaning()),
             _ => None,
         }
     }

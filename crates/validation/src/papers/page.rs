@@ -2,7 +2,7 @@
 //! the paper's order.
 
 use super::found::{Checked, Found, capital, counted, note};
-use super::summary::{of_paper, sentence, why_none};
+use super::summary::{differences, of_paper, sentence, why_none};
 use super::{Item, Paper};
 use crate::claim::Claim;
 use crate::kept::KeptClaim;
@@ -57,8 +57,8 @@ pub fn page(papers: &[Paper], claims: &[Claim], kept: &[KeptClaim]) -> String {
         "\nBelow, for each table and figure: the *levels* that all policies have reached, beside controls, whose names are in parentheses; then what\n\
          is claimed of them: a − b are differences, a ÷ b quotients. Older results have no levels.\n\
          Each number has an interval of its own; *together* is the interval by which all numbers of a table with Student's intervals\n\
-         are right at once with 95 % (Holm), and what remains undecided by it. The *setting* is the paper's, as far as it states one, or\n\
-         *other*: then the lines of the paper say in what it differs.\n",
+         are right at once with 95 % (Holm), and what remains undecided by it. The *setting* is the *same*, or *other*\n\
+         where something that the paper states differs, or ours fills what it does not state: the list below the claims says what.\n",
     );
     for paper in papers {
         about(paper, claims, kept, &mut text);
@@ -119,6 +119,13 @@ fn about(paper: &Paper, claims: &[Claim], kept: &[KeptClaim], text: &mut String)
         let _ = writeln!(text, "- {}", prose(&line).replace('\n', " "));
     }
     of_claims(mine.iter().copied(), kept, text);
+    let differences = differences(&mine, &found);
+    if !differences.is_empty() {
+        text.push_str("\nWhere runs differ from the paper:\n\n");
+        for line in differences {
+            let _ = writeln!(text, "- {}", prose(&line).replace('\n', " "));
+        }
+    }
     let others: BTreeSet<&str> =
         mine.iter().filter(|claim| claim.differs.is_some()).map(|claim| claim.name.as_str()).collect();
     for item in &paper.items {
@@ -207,9 +214,10 @@ fn of_checks(checks: &[Checked<'_>], others: Option<&BTreeSet<&str>>, is_table: 
     for (index, note) in (1..).zip(notes) {
         let _ = write!(text, "\n({index}) {}.\n", prose(&note));
     }
-    for (_, check) in checks {
+    for (claim, check) in checks {
         if let (Some(because), Some(row)) = (&check.because, check.rows.first()) {
-            let _ = write!(text, "\n*{}.* {}\n", prose(&row.claim), prose(because.trim()));
+            let (about, of) = (prose(&row.claim), prose(&claim.name));
+            let _ = write!(text, "\n*{about}* ({of}). {}\n", prose(because.trim()));
         }
     }
 }
@@ -224,7 +232,8 @@ fn verdict((claim, row): (&KeptClaim, &Row), notes: &mut Vec<String>) -> String 
     format!("{} ({})", row.verdict, place + 1)
 }
 
-/// What everybody has reached: for each scenario of a claim a table, with a column for each quantity.
+/// What everybody has reached: for each scenario of a claim a table, with a column for each quantity. Claims with the
+/// same one share it.
 fn of_levels(checks: &[Checked<'_>], text: &mut String) {
     let mut tables: BTreeMap<(&str, &str), Vec<&Level>> = BTreeMap::new();
     for (claim, check) in checks {
@@ -235,44 +244,59 @@ fn of_levels(checks: &[Checked<'_>], text: &mut String) {
             }
         }
     }
+    let mut told: Vec<(Vec<String>, String)> = Vec::new();
     for ((claim, scenario), levels) in tables {
-        let mut values: Vec<&str> = Vec::new();
-        for level in &levels {
-            if !values.contains(&&*level.look.value) {
-                values.push(&level.look.value);
-            }
-        }
-        let points: BTreeMap<usize, &str> = levels.iter().map(|level| (level.look.point, &*level.at)).collect();
-        let _ = write!(text, "\nLevels, {} of {}:\n\n|", cell(scenario), cell(claim));
-        text.push_str(if points.len() > 1 { " at | policy | n |" } else { " policy | n |" });
-        values.iter().for_each(|value| {
-            let _ = write!(text, " {} |", cell(value));
-        });
-        let _ = writeln!(text, "\n|{}", "---|".repeat(values.len() + if points.len() > 1 { 3 } else { 2 }));
-        for (&point, at) in &points {
-            let here: Vec<&&Level> = levels.iter().filter(|level| level.look.point == point).collect();
-            let of = |value: &str| here.iter().find(|level| level.look.value == value);
-            let mut names: Vec<&str> = Vec::new();
-            for reached in here.iter().flat_map(|level| &level.reached) {
-                if !names.contains(&&*reached.by) {
-                    names.push(&reached.by);
-                }
-            }
-            // Policies before controls.
-            names.sort_by_key(|name| name.starts_with('('));
-            for name in names {
-                let reached = |value: &&str| of(value)?.reached.iter().find(|reached| reached.by == name);
-                let found: Vec<Option<&Reached>> = values.iter().map(reached).collect();
-                let n = found.iter().flatten().map(|reached| reached.n).max().unwrap_or(0);
-                let shown = |found: &Option<&Reached>| {
-                    found.map_or_else(|| "–".to_owned(), |found| shown_interval(found.mean, found.ci95))
-                };
-                let shown: Vec<String> = found.iter().map(shown).collect();
-                let at = if points.len() > 1 { format!(" {} |", cell(at)) } else { String::new() };
-                let _ = writeln!(text, "|{at} {} | {n} | {} |", cell(name), shown.join(" | "));
-            }
+        let (of, table) = (format!("{} of {}", cell(scenario), cell(claim)), table_of_levels(&levels));
+        match told.iter_mut().find(|(_, known)| *known == table) {
+            Some((others, _)) => others.push(of),
+            None => told.push((vec![of], table)),
         }
     }
+    for (of, table) in told {
+        let _ = write!(text, "\nLevels, {}:\n\n{table}", of.join(" and "));
+    }
+}
+
+fn table_of_levels(levels: &[&Level]) -> String {
+    let mut text = "|".to_owned();
+    let mut values: Vec<&str> = Vec::new();
+    for level in levels {
+        if !values.contains(&&*level.look.value) {
+            values.push(&level.look.value);
+        }
+    }
+    let points: BTreeMap<usize, &str> = levels.iter().map(|level| (level.look.point, &*level.at)).collect();
+    text.push_str(if points.len() > 1 { " at | policy | n |" } else { " policy | n |" });
+    values.iter().for_each(|value| {
+        let _ = write!(text, " {} |", cell(value));
+    });
+    let _ = writeln!(text, "\n|{}", "---|".repeat(values.len() + if points.len() > 1 { 3 } else { 2 }));
+    for (&point, at) in &points {
+        let here: Vec<&&Level> = levels.iter().filter(|level| level.look.point == point).collect();
+        let of = |value: &str| here.iter().find(|level| level.look.value == value);
+        let mut names: Vec<&str> = Vec::new();
+        for reached in here.iter().flat_map(|level| &level.reached) {
+            if !names.contains(&&*reached.by) {
+                names.push(&reached.by);
+            }
+        }
+        // Policies before controls.
+        names.sort_by_key(|name| name.starts_with('('));
+        for name in names {
+            let reached = |value: &&str| of(value)?.reached.iter().find(|reached| reached.by == name);
+            let found: Vec<Option<&Reached>> = values.iter().map(reached).collect();
+            let n = found.iter().flatten().map(|reached| reached.n).max().unwrap_or(0);
+            // A policy without a level where others have one has no run that gets there.
+            let without = |value: &str| if name.starts_with('(') || of(value).is_none() { "–" } else { "never" };
+            let shown = |(found, value): (&Option<&Reached>, &&str)| {
+                found.map_or_else(|| without(value).to_owned(), |found| shown_interval(found.mean, found.ci95))
+            };
+            let shown: Vec<String> = found.iter().zip(&values).map(shown).collect();
+            let at = if points.len() > 1 { format!(" {} |", cell(at)) } else { String::new() };
+            let _ = writeln!(text, "|{at} {} | {n} | {} |", cell(name), shown.join(" | "));
+        }
+    }
+    text
 }
 
 /// A number's interval among all of its table, and whether its verdict stands.

@@ -92,8 +92,8 @@ fn supported_together(checks: &[Checked<'_>]) -> usize {
 /// So many reasons are told.
 const MOST_REASONS: usize = 3;
 
-/// Lines on verdicts, each with the tables and figures that it is about, on what has no number of ours, and on what
-/// differs from the paper. `claims` are those about the paper.
+/// Lines on verdicts, each with the tables and figures that it is about, and on what has no number of ours. `claims` are
+/// those about the paper.
 pub(super) fn of_paper(paper: &Paper, claims: &[&Claim], found: &Found<'_>) -> Vec<String> {
     let items = items(paper, found);
     let all = counted(found.rows());
@@ -119,6 +119,12 @@ pub(super) fn of_paper(paper: &Paper, claims: &[&Claim], found: &Found<'_>) -> V
     if !without.is_empty() {
         lines.push(format!("**No number of ours**: {}.", without.join(", ")));
     }
+    lines
+}
+
+/// In what the runs of claims differ from the paper, told once where it is the same of several. `claims` are those about
+/// the paper.
+pub(super) fn differences(claims: &[&Claim], found: &Found<'_>) -> Vec<String> {
     let mut differs: Vec<(&str, Vec<&str>)> = Vec::new();
     for claim in claims.iter().filter(|claim| found.claims.iter().any(|kept| kept.name == claim.name)) {
         let Some(how) = claim.differs.as_deref() else { continue };
@@ -127,11 +133,7 @@ pub(super) fn of_paper(paper: &Paper, claims: &[&Claim], found: &Found<'_>) -> V
             None => differs.push((how, vec![&claim.name])),
         }
     }
-    let differs: Vec<String> = differs.iter().map(|(how, claims)| format!("*{}*: {how}", claims.join(", "))).collect();
-    if !differs.is_empty() {
-        lines.push(format!("**Where runs differ from the paper**. {}.", differs.join(". ")));
-    }
-    lines
+    differs.iter().map(|(how, claims)| format!("*{}*: {how}.", claims.join(", "))).collect()
 }
 
 fn of_numbers(count: usize) -> String {
@@ -162,8 +164,8 @@ fn reasons(found: &Found<'_>) -> String {
         }
     }
     counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
-    let more = counts.len().saturating_sub(MOST_REASONS);
+    let more: usize = counts.iter().skip(MOST_REASONS).map(|(_, count)| count).sum();
     let told = counts.into_iter().take(MOST_REASONS).map(|(reason, count)| format!("{reason} ({count})"));
-    let more = (more > 0).then(|| format!("and {more} more"));
+    let more = (more > 0).then(|| format!("others, below the tables ({more})"));
     format!(" Why: {}.", told.chain(more).collect::<Vec<_>>().join("; "))
 }

@@ -45,7 +45,8 @@ impl Config {
 
     pub(super) fn meaning(&self) -> Meaning {
         let of = Some((self.policy.clone(), Comparison::Minus));
-        Meaning { value: self.value.clone(), of, others: self.against.clone() }
+        let place = self.other.as_ref().and_then(|other| other.beside((&self.scenario, self.point)));
+        Meaning { value: self.value.clone(), of, others: self.against.clone(), less: None, place }
     }
 
     pub(super) fn looks(&self) -> Vec<Look> {

@@ -5,12 +5,14 @@
 
 use super::{Details, Measured, Measurement, runs_of, shown, usage};
 use crate::laboratory::Context;
-use fedgenie_core::math::statistics::{estimate, paired_difference};
+use fedgenie_core::math::statistics::{Estimate, estimate, paired_difference};
 use fedgenie_core::record::Record;
 use fedgenie_experiment::error::Error;
+use fedgenie_experiment::scenario::{Point, points};
 use fedgenie_simulator::metrics::gini;
 use fedgenie_simulator::recorder::{RoundMark, RoundSummary, Sink};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::io;
 
 /// Parameters.
@@ -36,6 +38,11 @@ impl Sink for Windows {
         }
         Ok(())
     }
+}
+
+/// Share of the selections that went to a group.
+fn share_of(counts: &[f64], group: usize) -> f64 {
+    counts[group] / counts.iter().sum::<f64>()
 }
 
 /// Share of the selections that went to the slower half of the groups.
@@ -77,20 +84,21 @@ impl Config {
             (0..windows[0].len()).map(|group| windows.iter().map(|window| window[group]).sum()).collect()
         };
         type Number<'n> = (&'n str, &'n dyn Fn(&[Vec<f64>]) -> f64);
-        let numbers: [Number<'_>; 4] = [
+        let numbers: [Number<'_>; 6] = [
             ("first window: most over least selected group", &|windows| imbalance(&windows[0])),
-            ("last window: share of the fastest group", &|windows| {
+            ("last window: share of the fastest group", &|windows| share_of(&last(windows), 0)),
+            ("last window: share of the slowest group", &|windows| {
                 let counts = last(windows);
-                counts[0] / counts.iter().sum::<f64>()
+                share_of(&counts, counts.len() - 1)
+            }),
+            ("share of the fastest group: rise from the first window to the last", &|windows| {
+                share_of(&last(windows), 0) - share_of(&windows[0], 0)
             }),
             ("share of the slower half", &|windows| slow_share(&total(windows))),
             ("Gini index over groups", &|windows| inequality(&total(windows))),
         ];
-        let names: Vec<String> = experiment
-            .points
-            .iter()
-            .map(|(point, _)| point.settings.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", "))
-            .collect();
+        let settings = |(point, _): &(Point, _)| point.settings.iter().cloned().collect::<BTreeMap<_, _>>();
+        let names = points::names(&experiment.points.iter().map(settings).collect::<Vec<_>>());
         let mut measured = Vec::new();
         for (label, number) in &numbers {
             for (point, name) in names.iter().enumerate() {
@@ -99,13 +107,16 @@ impl Config {
                     None => measured.push(Measured::exact(format!("{label} ({name})"), f64::INFINITY, 1)),
                 }
             }
-            // From point to point, the least change: positive if the number rises all the way.
+            // From point to point: the number rises all the way if the least change is positive, and falls all the way if
+            // the largest is negative.
             let rises = (1..names.len())
                 .filter_map(|point| paired_difference(&of_point(point, number), &of_point(point - 1, number)));
-            let least = rises.min_by(|one, two| one.mean.total_cmp(&two.mean));
-            measured.extend(
-                least.map(|found| Measured::estimate(format!("{label}: least rise from point to point"), found)),
-            );
+            let rises: Vec<Estimate> = rises.collect();
+            let by_mean = |one: &&Estimate, two: &&Estimate| one.mean.total_cmp(&two.mean);
+            for (which, found) in [("least", rises.iter().min_by(by_mean)), ("largest", rises.iter().max_by(by_mean))] {
+                let label = format!("{label}: {which} rise from point to point");
+                measured.extend(found.map(|&found| Measured::estimate(label, found)));
+            }
         }
         let details = names.iter().enumerate().map(|(point, name)| {
             let groups: Vec<String> = (1..=windows[0][0].len()).map(|group| format!("group {group}")).collect();

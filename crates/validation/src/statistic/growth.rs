@@ -68,7 +68,7 @@ impl Config {
         let last = completed.runs.iter().map(|run| run.rounds).min().unwrap_or_default();
         let rounds = grid(self.from, last);
         let xs: Vec<f64> = rounds.iter().map(|&round| f64::from(round)).collect();
-        let title = format!("Fits to the {} regret from n = {} to {last}", self.meter, self.from);
+        let title = format!("Fits to the {} regret of {} from n = {} to {last}", self.meter, self.scenario, self.from);
         let columns = [
             "policy",
             "regret at the end",

@@ -6,7 +6,7 @@
 //! notes.
 
 use super::ratio::ratio;
-use super::{Details, Measured, Measurement, shown, shown_interval, some, usage};
+use super::{Comparison, Details, Meaning, Measured, Measurement, shown, shown_interval, some, usage};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::Miss;
 use fedgenie_core::metric::{Better, named};
@@ -61,6 +61,13 @@ fn spent(course: &[(f64, [f64; 2])], better: Better, level: f64) -> Option<[f64;
 }
 
 impl Config {
+    pub(super) fn meaning(&self) -> Meaning {
+        let unit = if self.of == Spent::Bytes { "bytes" } else { "seconds" };
+        let value = format!("{unit} to the worst end of {}", self.metric);
+        let of = Some((self.policy.clone(), Comparison::Over));
+        Meaning { value, of, others: self.against.clone(), less: None, place: None }
+    }
+
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         some(&self.against, "against")?;
         let completed = context.runs(&self.scenario)?;

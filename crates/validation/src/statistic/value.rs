@@ -36,7 +36,8 @@ impl Config {
     }
 
     pub(super) fn meaning(&self) -> Meaning {
-        Meaning { value: self.value.clone(), of: None, others: self.policies.clone() }
+        let (value, others, less) = (self.value.clone(), self.policies.clone(), self.less.clone());
+        Meaning { value, of: None, others, less, place: None }
     }
 
     pub(super) fn looks(&self) -> Vec<Look> {

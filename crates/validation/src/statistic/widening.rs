@@ -3,7 +3,7 @@
 //! For values `x_s` of a policy and `y_s` of another over seeds, the number is the mean over seeds of
 //! `(x_s − y_s in the wider scenario) − (x_s − y_s in the narrower one)`, with Student's t interval.
 
-use super::{Look, Measured, Measurement, Student, number};
+use super::{Comparison, Look, Meaning, Measured, Measurement, Student, number};
 use crate::laboratory::Context;
 use fedgenie_core::math::statistics::paired_difference_at;
 use fedgenie_experiment::error::Error;
@@ -28,6 +28,12 @@ pub struct Config {
 impl Config {
     pub(super) fn looks(&self) -> Vec<Look> {
         [&self.wider, &self.narrower].map(|scenario| Look::new(scenario, 0, &self.value)).to_vec()
+    }
+
+    pub(super) fn meaning(&self) -> Meaning {
+        let of = Some((self.policy.clone(), Comparison::Minus));
+        let place = Some(format!("that of {} less that of {}", self.wider, self.narrower));
+        Meaning { value: self.value.clone(), of, others: self.against.clone(), less: None, place }
     }
 
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
