@@ -335,7 +335,8 @@ fn a_claim_counts_only_if_the_model_learns_and_has_settled() {
     place.write("claims/one.toml", claim("settled = 0.25"));
     let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--quiet"]);
     assert!(
-        code == 2 && stderr.contains("learns: one does not make the control centralised; give the scenario [controls]"),
+        code == 2
+            && stderr.contains("learns: small does not make the control centralised; give the scenario [controls]"),
         "{stderr}"
     );
     place.write("claims/one.toml", claim("settled = 1.5"));
