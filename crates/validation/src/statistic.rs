@@ -390,8 +390,12 @@ pub(super) fn sample(key: &str, runs: &[&RunSummary]) -> Result<Sample, Error> {
     Ok(found)
 }
 
+/// The upper end of an interval that has none: a number that files can hold.
+pub(super) const NO_END: f64 = f64::MAX;
+
 pub(super) fn shown_interval(value: f64, interval: Option<[f64; 2]>) -> String {
     match interval {
+        Some([low, NO_END]) => format!("{} [{}, ∞]", shown(value), shown(low)),
         Some([low, high]) => format!("{} [{}, {}]", shown(value), shown(low), shown(high)),
         None => shown(value),
     }

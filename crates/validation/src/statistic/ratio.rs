@@ -7,11 +7,13 @@
 //!
 //! *Targets.* A run that never reaches the target of `time_to.TARGET`, `rounds_to.TARGET` or `bytes_to.TARGET`, or
 //! never converges (`time_to.convergence`, …), counts with its spending up to its end. It would have needed more: the
-//! ratio is too small where the policy fails, and too large where the other one does. The number of these runs stands
-//! beside the verdict.
+//! ratio is too small where the policy fails, and too large where the other one does. So the interval has no upper end
+//! where the policy fails in a run, 0 for its lower end where the other one does, and there is none where both do: what
+//! runs to the end do not show decides nothing. The number of these runs stands beside the verdict.
 
 use super::{
-    Comparison, Details, Look, Meaning, Measured, Measurement, Other, Student, number, shown, shown_interval, usage,
+    Comparison, Details, Look, Meaning, Measured, Measurement, NO_END, Other, Student, number, shown, shown_interval,
+    usage,
 };
 use crate::laboratory::Context;
 use crate::margin::{Margin, margin_of};
@@ -87,6 +89,16 @@ fn spent_in_vain(run: &RunSummary, value: &str) -> Option<f64> {
     (has_not_converged || run.reached.iter().any(is_missed)).then_some(spent)
 }
 
+/// The ends of an interval that hold where the policy, or the other one, never reaches the target in a run.
+fn without_ends([low, high]: [f64; 2], missed: [bool; 2]) -> Option<[f64; 2]> {
+    match missed {
+        [false, false] => Some([low, high]),
+        [true, false] => Some([low, NO_END]),
+        [false, true] => Some([0.0, high]),
+        [true, true] => None,
+    }
+}
+
 /// The geometric mean of the ratios, with its interval.
 pub(super) fn ratio(left: &[f64], right: &[f64], miss: Miss) -> Option<Estimate> {
     let logarithms = |values: &[f64]| values.iter().map(|&value| ln(value)).collect::<Vec<f64>>();
@@ -148,10 +160,9 @@ impl Config {
                     let of = |(policy, missed): (&String, usize)| format!("{policy} {missed} of {pairs}");
                     let is_missed = missed.iter().any(|(_, missed)| *missed > 0);
                     let note = is_missed.then(|| format!("never reached: {}", missed.map(of).join(", ")));
-                    // Where nobody reaches it, ends of runs are compared, which tell nothing.
-                    let known = missed.iter().any(|(_, missed)| *missed < pairs);
-                    let found = Estimate { ci95: found.ci95.filter(|_| known), ..found };
-                    Measured { none, note, ..Measured::estimate(against, found).student(Student::OfLogarithms) }
+                    let ci95 = found.ci95.and_then(|ends| without_ends(ends, [mine.missed > 0, theirs.missed > 0]));
+                    let student = (!is_missed).then_some(Student::OfLogarithms);
+                    Measured { none, note, student, ..Measured::estimate(against, Estimate { ci95, ..found }) }
                 }
             };
             details.rows.push(vec![
@@ -170,6 +181,17 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a run would have spent beyond its end makes a ratio larger, or smaller, by no one knows how much.
+    #[test]
+    fn runs_that_never_arrive_leave_an_interval_without_an_end() {
+        let of = |missed| without_ends([0.5, 0.75], missed);
+        assert_eq!(of([false, false]), Some([0.5, 0.75]));
+        assert_eq!(of([true, false]), Some([0.5, NO_END]));
+        assert_eq!(of([false, true]), Some([0.0, 0.75]));
+        assert_eq!(of([true, true]), None);
+        assert_eq!(shown_interval(0.6, of([true, false])), "0.6000 [0.5000, ∞]");
+    }
 
     /// Ratios 2, 1/2, 4: the mean of their logarithms is that of 4^(1/3). By hand, the standard deviation of the
     /// logarithms is 1.058800, and t with two degrees of freedom 4.302653.
