@@ -60,7 +60,7 @@ impl KeptClaim {
                         Some(kept) if of.looks == looks => kept.is_like(meaning) && kept.policy(&row.label) == label,
                         // Older results say less of what they are.
                         _ if of.looks.is_empty() => row.claim == check.claim && meaning.policy(&row.label) == label,
-                        None if of.looks == looks => is_measured(&(of, row)) && meaning.policy(&row.label) == label,
+                        None if of.looks == looks => meaning.policy(&row.label) == label,
                         _ => false,
                     };
                     let mut known: Vec<Known<'_>> = all.iter().copied().filter(is_it).collect();
