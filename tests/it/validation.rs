@@ -173,7 +173,7 @@ seeds = 3
 [[check]]
 claim = "everybody is selected"
 statistic.group-selections = { scenario = "small", policy = "bsfl" }
-measure = ["share of the slower half (3.0)", "last window: share of the fastest group (3.0)"]
+measure = ["share of the slower half (alpha = 3.0)", "last window: share of the fastest group (alpha = 3.0)"]
 holds = { at-least = 0 }
 expected = "supported"
 "#;

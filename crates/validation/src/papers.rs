@@ -53,6 +53,9 @@ pub struct Paper {
     pub items: Vec<Item>,
 }
 
+/// A cell, and where its file has it.
+pub type Cell = toml::Spanned<toml::Value>;
+
 /// A table, a figure, or a section with numbers.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,7 +74,10 @@ pub struct Item {
     pub columns: Vec<String>,
     /// Rows: a label, then a cell for each column.
     #[serde(default)]
-    pub rows: Vec<Vec<toml::Value>>,
+    pub rows: Vec<Vec<Cell>>,
+    /// The cells as they are written: `0.10` is not `0.1`.
+    #[serde(skip)]
+    pub printed: Vec<Vec<String>>,
     /// What we draw in its place.
     #[serde(default)]
     pub picture: Option<Picture>,
@@ -120,7 +126,8 @@ pub fn read_papers(folder: &Path) -> Result<Vec<Paper>, Error> {
     let read = |path: PathBuf| {
         let wrong = |message: String| Error::Usage(format!("{}: {}", path.display(), message.trim_end()));
         let text = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
-        let paper: Paper = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let mut paper: Paper = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        paper.items.iter_mut().for_each(|item| item.print(&text));
         paper.check().map_err(wrong)?;
         Ok(paper)
     };
@@ -159,11 +166,21 @@ fn quoted(text: &str) -> Vec<Quoted> {
 }
 
 impl Item {
+    /// Takes over what the transcript has in its cells.
+    fn print(&mut self, text: &str) {
+        let of = |cell: &Cell| match cell.get_ref().as_str() {
+            Some(words) => words.to_owned(),
+            None => text.get(cell.span()).map_or_else(|| cell.get_ref().to_string(), str::to_owned),
+        };
+        self.printed = self.rows.iter().map(|row| row.iter().map(of).collect()).collect();
+    }
+
     /// The numbers of a column, those in texts of cells included; column 0 has the labels.
     fn column(&self, column: usize) -> Vec<f64> {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         let in_text = |cell: &toml::Value| cell.as_str().map_or_else(Vec::new, quoted);
         cells
+            .map(Cell::get_ref)
             .flat_map(|cell| written(cell).into_iter().chain(in_text(cell).into_iter().map(|number| number.size)))
             .collect()
     }
@@ -180,7 +197,7 @@ impl Item {
 impl Paper {
     fn check(&self) -> Result<(), String> {
         for item in &self.items {
-            let wrong = |row: &&Vec<toml::Value>| row.len() != item.columns.len() + 1;
+            let wrong = |row: &&Vec<Cell>| row.len() != item.columns.len() + 1;
             if let Some(row) = item.rows.iter().find(wrong) {
                 let (found, expected) = (row.len(), item.columns.len() + 1);
                 return Err(format!(
@@ -289,7 +306,9 @@ mod tests {
 
     #[test]
     fn quotients_and_differences_of_a_column_are_the_papers() {
-        let rows = vec![vec!["a".into(), 1000.568.into()], vec!["b".into(), 570.299.into()]];
+        let cell = |value: toml::Value| Cell::new(0..0, value);
+        let row = |name: &str, number: f64| vec![cell(name.into()), cell(number.into())];
+        let rows = vec![row("a", 1000.568), row("b", 570.299)];
         let (id, about, columns) = ("Table I".to_owned(), String::new(), vec!["s".to_owned()]);
         let item = Item {
             id,
@@ -298,6 +317,7 @@ mod tests {
             unit: String::new(),
             columns,
             rows,
+            printed: Vec::new(),
             picture: None,
             note: None,
             not_run: None,

@@ -317,11 +317,10 @@ fn of_rows(item: &Item, text: &mut String) {
         let _ = write!(text, " {} |", cell(column));
     });
     let _ = write!(text, "\n|{}\n", "---|".repeat(item.columns.len() + 1));
-    for row in &item.rows {
+    for row in &item.printed {
         text.push('|');
         for value in row {
-            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let _ = write!(text, " {} |", cell(&shown));
+            let _ = write!(text, " {} |", cell(value));
         }
         text.push('\n');
     }

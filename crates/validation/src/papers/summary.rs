@@ -92,8 +92,8 @@ fn supported_together(checks: &[Checked<'_>]) -> usize {
 /// So many reasons are told.
 const MOST_REASONS: usize = 3;
 
-/// Lines on verdicts, each with the tables and figures that it is about, and on what has no number of ours. `claims` are
-/// those about the paper.
+/// Lines on verdicts, each with the tables and figures that it is about, and on what has no number of ours. `claims`
+/// are those about the paper.
 pub(super) fn of_paper(paper: &Paper, claims: &[&Claim], found: &Found<'_>) -> Vec<String> {
     let items = items(paper, found);
     let all = counted(found.rows());
@@ -122,8 +122,8 @@ pub(super) fn of_paper(paper: &Paper, claims: &[&Claim], found: &Found<'_>) -> V
     lines
 }
 
-/// In what the runs of claims differ from the paper, told once where it is the same of several. `claims` are those about
-/// the paper.
+/// In what the runs of claims differ from the paper, told once where it is the same of several. `claims` are those
+/// about the paper.
 pub(super) fn differences(claims: &[&Claim], found: &Found<'_>) -> Vec<String> {
     let mut differs: Vec<(&str, Vec<&str>)> = Vec::new();
     for claim in claims.iter().filter(|claim| found.claims.iter().any(|kept| kept.name == claim.name)) {

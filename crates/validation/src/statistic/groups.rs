@@ -61,6 +61,17 @@ fn inequality(counts: &[f64]) -> f64 {
     gini(&counts.iter().map(|&count| count as u32).collect::<Vec<u32>>())
 }
 
+/// The least and the largest change from point to point: the number rises all the way if the least is positive, and
+/// falls all the way if the largest is negative.
+fn extremes(label: &str, rises: &[Estimate]) -> Vec<Measured> {
+    let by_mean = |one: &&Estimate, two: &&Estimate| one.mean.total_cmp(&two.mean);
+    let ends = [("least", rises.iter().min_by(by_mean)), ("largest", rises.iter().max_by(by_mean))];
+    let of = |(which, found): (&str, Option<&Estimate>)| {
+        Some(Measured::estimate(format!("{label}: {which} rise from point to point"), *found?))
+    };
+    ends.into_iter().filter_map(of).collect()
+}
+
 impl Config {
     pub(super) fn measure(&self, context: &Context<'_>) -> Result<Measurement, Error> {
         let experiment = context.experiment(&self.scenario)?;
@@ -107,16 +118,9 @@ impl Config {
                     None => measured.push(Measured::exact(format!("{label} ({name})"), f64::INFINITY, 1)),
                 }
             }
-            // From point to point: the number rises all the way if the least change is positive, and falls all the way if
-            // the largest is negative.
             let rises = (1..names.len())
                 .filter_map(|point| paired_difference(&of_point(point, number), &of_point(point - 1, number)));
-            let rises: Vec<Estimate> = rises.collect();
-            let by_mean = |one: &&Estimate, two: &&Estimate| one.mean.total_cmp(&two.mean);
-            for (which, found) in [("least", rises.iter().min_by(by_mean)), ("largest", rises.iter().max_by(by_mean))] {
-                let label = format!("{label}: {which} rise from point to point");
-                measured.extend(found.map(|&found| Measured::estimate(label, found)));
-            }
+            measured.extend(extremes(label, &rises.collect::<Vec<_>>()));
         }
         let details = names.iter().enumerate().map(|(point, name)| {
             let groups: Vec<String> = (1..=windows[0][0].len()).map(|group| format!("group {group}")).collect();

@@ -1,9 +1,9 @@
 //! Annealing and greedy search against the exact optimum, on the instances that BSFL meets while it runs.
 //!
 //! BSFL runs with the exact solver. Every so many rounds, once all clients have been seen, the same instance is given
-//! to SA, to ALSA with both neighbourhoods and to greedy search; SA and ALSA start from the same random state. *ALSA* is
-//! the paper's, whose neighbourhood (19) is symmetric and whose neighbours are equally likely; *ALSA, forward* takes only
-//! those neighbours in which the slowest or least gaining member leaves. Numbers are means over seeds.
+//! to SA, to ALSA with both neighbourhoods and to greedy search; SA and ALSA start from the same random state. *ALSA*
+//! is the paper's, whose neighbourhood (19) is symmetric and whose neighbours are equally likely; *ALSA, forward* takes
+//! only those neighbours in which the slowest or least gaining member leaves. Numbers are means over seeds.
 
 use super::{Details, Measured, Measurement, runs_of, shown, usage};
 use crate::clock::seconds_of;
