@@ -119,7 +119,7 @@ about = "Regret of three policies"
 kind = "results"
 unit = "1"
 columns = ["regret"]
-rows = [["genie", 0], ["bsfl", 12.5], ["random", 250]]
+rows = [["genie", 0], ["bsfl", 12.50], ["random", 250]]
 [[item]]
 id = "Fig. 1"
 about = "How the parts work together"
@@ -160,7 +160,7 @@ fn results_are_kept_and_stand_beside_the_papers() {
         "| BSFL has less regret than the genie: genie | regret.mean, bsfl − genie | 12.5 against 250 | ≤ 0 |",
         "| The genie has no regret | regret.mean of genie | – | 0 |",
         "| check | number | paper | claimed | ours [95 %] | n | verdict | together | setting | claim |\n|---|---|---|---|---|---|---|---|---|---|\n",
-        "| bsfl | 12.5 |",
+        "| bsfl | 12.50 |",
         "### Small Fig. 2\n\nRegret over time.\n\nNo number of ours stands beside it: costs a day.",
     ] {
         assert!(page.contains(words), "{words}: {page}");
@@ -281,7 +281,7 @@ fn a_transcript_that_cannot_be_is_refused() {
         let Answer { code, stderr, .. } = place.fedgenie(&["validate", "--claims", "claims", "--pages"]);
         assert!(code == 2 && stderr.contains(words), "{words}: {stderr}");
     };
-    refused("[\"bsfl\", 12.5]", "[\"bsfl\"]", "Table I: a row has 1 cells; expected a label and 1 columns");
+    refused("[\"bsfl\", 12.50]", "[\"bsfl\"]", "Table I: a row has 1 cells; expected a label and 1 columns");
     refused("kind = \"curves\"", "kind = \"results\"", "Fig. 2: results have rows");
     refused("id = \"Fig. 2\"", "id = \"Fig. 1\"", "Fig. 1 is listed twice");
     refused("kind = \"curves\"", "kind = \"graph\"", "small.toml");

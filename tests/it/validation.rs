@@ -507,6 +507,11 @@ fn a_ratio_is_paired_by_seed_and_counts_who_never_reaches_a_target() {
     let note = row["note"].as_str().unwrap();
     assert!(note.starts_with("never reached: large ") && note.ends_with(&format!("random {missed} of 5")), "{note}");
     assert!(text.contains(note), "{text}");
+    // A run of the other one that never arrives makes the ratio smaller than it is; one of both leaves nothing.
+    match note.starts_with("never reached: large 0 of 5") {
+        true => assert!(row["ci95"][0] == 0.0 && row["ci95"][1].as_f64().unwrap() > 0.0, "{row}"),
+        false => assert_eq!((&row["ci95"], &row["verdict"]), (&Value::Null, &"undecided".into()), "{row}"),
+    }
     let columns = "| over | geometric mean | pairs | runs of the policy that never reach it | of the other |";
     let written = place.text("RESULTS.md");
     assert!(written.contains(columns) && written.contains(note), "{written}");
